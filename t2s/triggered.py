@@ -269,7 +269,7 @@ def disassemble(code: Any, core: Core = PUBLIC_CORE) -> TriggeredProgram:
     known = [word for word in words if word is not None and 0 <= word < 1 << 32]
     if len(known) != len(words):
         raise UserError(
-            "the code holds what is not a word",
+            "the code has elements that are not words",
             location=user_location(),
             expected="whole numbers of 32 bits, bytes, or the path of a file",
             given=repr(code)[:80],
@@ -324,16 +324,16 @@ def _source(text: object) -> tuple[str, str]:
     if isinstance(text, str):
         if "\n" not in text and text.endswith(".tia"):
             raise UserError(
-                f"{text!r} is a name, and no program",
+                f"{text!r} is a file name, not a program",
                 location=user_location(),
                 expected="the text of a program, or the Path of a file",
-                given="a str without a line",
+                given="a str without a line break",
                 hint=f"pathlib.Path({text!r}) names the file",
             )
         return text, "<text>"
     if not isinstance(text, os.PathLike):
         raise UserError(
-            "this is not a text of a program",
+            "not the text of a program",
             location=user_location(),
             expected="a str, or the Path of a file",
             given=repr(text)[:80],
@@ -371,7 +371,7 @@ def _core(core: object) -> CoreParameters:
         case str() if core in FABRICS:
             return FABRICS[core].core
     raise UserError(
-        "this names no core",
+        "unknown core",
         location=user_location(),
         expected=f"CoreParameters, a CgraFabric, or one of {', '.join(FABRICS)}",
         given=repr(core),
@@ -403,7 +403,7 @@ def _positive(name: str, value: object) -> int:
     if (number := as_int(value)) is not None and number > 0:
         return number
     raise UserError(
-        f"{name} must be a count",
+        f"{name} must be a positive integer",
         location=user_location(),
         expected="a whole number of at least 1",
         given=repr(value),

@@ -180,7 +180,7 @@ def _wave_file(
         if cycles is None:
             return None
         raise UserError(
-            "cycles= are those of waveforms",
+            "cycles= needs waves=",
             location=here,
             expected="verilate(..., waves=FILE, cycles=(first, last))",
             given=f"cycles={cycles!r}, and no file",
@@ -207,7 +207,7 @@ def _wave_file(
         case (int(first), int(last)) if 0 <= first <= last and last > 0:
             return WaveFile(path=file, cycles=(max(1, first), last))
     raise UserError(
-        "the window of the waveforms is not a window",
+        "invalid window for the waveforms",
         location=here,
         expected="cycles=(first, last), both of the run and in this order",
         given=repr(cycles)[:200],

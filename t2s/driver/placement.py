@@ -238,7 +238,7 @@ class Placement(Design, NotebookDisplay):
 
 def _refuse_name(what: str, given: object, names: Sequence[str]) -> NoReturn:
     raise UserError(
-        f"there is no {what} {given!r}",
+        f"unknown {what} {given!r}",
         location=user_location(),
         expected=f"one of {', '.join(names)}",
         given=repr(given),
@@ -285,9 +285,9 @@ def place(
     turns = as_int(interval)
     if turns is None or not 1 <= turns <= MOST_TURNS:
         raise UserError(
-            "so many operations cannot share a cell",
+            "interval= must be the number of operations that share a cell",
             location=user_location(),
-            expected=f"interval to be a whole number from 1 to {MOST_TURNS}",
+            expected=f"a whole number from 1 to {MOST_TURNS}",
             given=repr(interval),
             hint="interval=2 puts two operations of a PE on a cell, at half the rate",
         )

@@ -15,14 +15,14 @@ GRAPH = Gathering().graph
 
 def test_opencl() -> None:
     whys = [problem.why for problem in check_vocabulary(GRAPH)]
-    assert "machines that gather or scatter have no OpenCL form" in whys
+    assert "machines that gather or scatter are not supported in OpenCL" in whys
 
 
 def test_verilog() -> None:
     problems = nests_of(GRAPH)
     assert isinstance(problems, list)
     assert [(problem.subject, problem.why) for problem in problems] == [
-        ("node 'gather'", "it gathers or scatters, which is not written as SystemVerilog yet")
+        ("node 'gather'", "it gathers or scatters, which is not supported in SystemVerilog yet")
     ]
 
 

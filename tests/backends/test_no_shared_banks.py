@@ -30,13 +30,13 @@ BANKED = replace(
 
 def test_opencl() -> None:
     problems = [(problem.subject, problem.why) for problem in check_vocabulary(BANKED)]
-    assert ("tensor 'x'", "banks that machines share have no OpenCL form") in problems
+    assert ("tensor 'x'", "banks that machines share are not supported in OpenCL") in problems
 
 
 def test_verilog() -> None:
     problems = nests_of(BANKED)
     assert isinstance(problems, list)
-    assert ("tensor 'x'", "banks that machines share have no form in SystemVerilog") in [
+    assert ("tensor 'x'", "banks that machines share are not supported in SystemVerilog") in [
         (problem.subject, problem.why) for problem in problems
     ]
 

@@ -81,7 +81,7 @@ def rehearse(
             return OutOfStep(
                 subject=f"channel {stuck.name!r}",
                 why="PEs of one kernel share their iterations, and in that order tokens wait for "
-                "one another for ever; independent PEs may not",
+                "one another forever; independent PEs may not",
                 location=stuck.location,
             )
     return peaks
@@ -159,7 +159,7 @@ def _players(members: Sequence[LockstepNode], cluster: Sequence[Traffic]) -> lis
     )
     if not static:
         return "its depth cannot be derived, because a condition depends on a parameter"
-    too_long = "its depth cannot be derived, because too many iterations would have to be played"
+    too_long = "its depth cannot be derived, because too many iterations would have to be rehearsed"
     droppable = {node.name: _droppable(node, ports[node.name]) for node in members}
     counts: dict[str, dict[str, Array]] = {}
     for node in members:

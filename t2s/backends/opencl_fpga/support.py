@@ -60,11 +60,11 @@ def check_vocabulary(graph: Graph) -> list[Unsupported]:
     for tensor in graph.tensors:
         problems += _check_type(f"tensor {tensor.name!r}", tensor.type, tensor.location)
         if tensor.place is MemorySpace.SHARED:
-            why = "banks that machines share have no OpenCL form"
+            why = "banks that machines share are not supported in OpenCL"
             subject = f"tensor {tensor.name!r}"
             problems.append(Unsupported(subject=subject, why=why, location=tensor.location))
         elif tensor.open or tensor.place is not MemorySpace.MEMORY:
-            why = "tensors of unknown length and tensors on the chip have no OpenCL form"
+            why = "tensors of unknown length and tensors on the chip are not supported in OpenCL"
             subject = f"tensor {tensor.name!r}"
             problems.append(Unsupported(subject=subject, why=why, location=tensor.location))
     for parameter in graph.parameters:
@@ -73,7 +73,7 @@ def check_vocabulary(graph: Graph) -> list[Unsupported]:
         subject = f"channel {channel.name!r}"
         problems += _check_type(subject, channel.stream.element, channel.location)
         if channel.stream.nesting:
-            why = "streams with stop tokens have no OpenCL form"
+            why = "streams with stop tokens are not supported in OpenCL"
             problems.append(Unsupported(subject=subject, why=why, location=channel.location))
     for node in graph.nodes:
         problems += [
@@ -95,12 +95,13 @@ def _check_node(node: Node) -> list[str]:
         return _check_machine(node)
     if not isinstance(node, PEArray):
         kind = node.__class__.__name__
-        return [f"nodes of kind {kind} have no OpenCL form"]
+        return [f"nodes of kind {kind} are not supported in OpenCL"]
     reasons: dict[str, None] = {}
     types = [register.type for register in node.registers]
     for statement in node.body:
         if not isinstance(statement, _STATEMENTS):
-            reasons[f"statements of kind {statement.__class__.__name__} have no OpenCL form"] = None
+            kind = statement.__class__.__name__
+            reasons[f"statements of kind {kind} are not supported in OpenCL"] = None
         for term in walk(statement):
             if isinstance(term, Expr):
                 types.append(term.type)
@@ -117,27 +118,29 @@ def _check_machine(node: Machine) -> list[str]:
     types = [register.type for register in node.registers]
     if node.endless:
         # the host waits for every kernel, and an autorun kernel must not access memory
-        reasons["endless machines have no OpenCL form"] = None
+        reasons["endless machines are not supported in OpenCL"] = None
     for memory in node.memories:
-        reasons[f"sorted memories such as {memory.name!r} have no OpenCL form"] = None
+        reasons[f"sorted memories such as {memory.name!r} are not supported in OpenCL"] = None
     for statement in node.statements():
         match statement:
             case MemoryAdd() | MemorySize() | MemoryFirst() | MemoryDrop():
                 continue  # of a sorted memory, named above
             case Load(indices=indices) | Store(indices=indices) if by_lanes(indices):
-                reasons["machines that gather or scatter have no OpenCL form"] = None
+                reasons["machines that gather or scatter are not supported in OpenCL"] = None
             case Load(type=type) | Store(value=Expr(type=type)) if type.lanes > 1:
-                reasons["machines that load or store several lanes at once have no OpenCL form"] = (
-                    None
+                why = (
+                    "machines that load or store several lanes at once are not supported in OpenCL"
                 )
+                reasons[why] = None
         if not isinstance(statement, _STATEMENTS):
-            reasons[f"statements of kind {statement.__class__.__name__} have no OpenCL form"] = None
+            kind = statement.__class__.__name__
+            reasons[f"statements of kind {kind} are not supported in OpenCL"] = None
     for mode in node.modes:
         for term in walk(mode):
             if isinstance(term, Expr):
                 types.append(term.type)
                 if isinstance(term, BitOperator):
-                    reasons["operators on the bits of words have no OpenCL form"] = None
+                    reasons["operators on the bits of words are not supported in OpenCL"] = None
                 elif not isinstance(term, _EXPRESSIONS):
                     reasons[f"{term.__class__.__name__} has no place in a machine"] = None
     reasons |= {why: None for type in types if (why := unsupported_type(type)) is not None}

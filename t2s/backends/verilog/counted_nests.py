@@ -76,7 +76,7 @@ def _memory(graph: Graph) -> Iterator[Unsupported]:
     for tensor in graph.tensors:
         why = unsupported_type(tensor.type)
         if tensor.place is MemorySpace.SHARED:
-            why = "banks that machines share have no form in SystemVerilog"
+            why = "banks that machines share are not supported in SystemVerilog"
         elif why is None and prod(tensor.allocated) > MOST_ELEMENTS:
             why = f"it has more than {MOST_ELEMENTS} elements, which the testbench would hold"
         if why is not None:
@@ -113,7 +113,7 @@ def _reason(term: Term) -> str | None:
         case Expr(type=type):
             return unsupported_type(type) or unsupported_term(term)
         case Load(indices=indices) | Store(indices=indices) if by_lanes(indices):
-            return "it gathers or scatters, which is not written as SystemVerilog yet"
+            return "it gathers or scatters, which is not supported in SystemVerilog yet"
         case Receive(type=type) | Load(type=type) | RegisterRead(type=type):
             return unsupported_type(type)
         case Search(value=value) if not value.type.is_integer:
@@ -125,7 +125,7 @@ def _reason(term: Term) -> str | None:
         case MemoryAdd() | MemoryDrop() | MemorySize() | MemoryFirst():
             return None
         case Statement():
-            return f"{term.__class__.__name__} is not written as SystemVerilog yet"
+            return f"{term.__class__.__name__} is not supported in SystemVerilog yet"
     return None
 
 
@@ -149,7 +149,7 @@ def _port_conflicts(path: Path) -> Iterator[str]:
 
 
 MOST_ITERATIONS = 1 << 22
-"""Most outer iterations of a node, over all PEs, that are looked at."""
+"""The most outer iterations of a node, over all PEs, that are enumerated."""
 
 Array = NDArray[Any]
 
@@ -174,10 +174,7 @@ def nest_of(node: PEArray) -> CountedNest | str:
         )
     run = _longest_run_of_empty_loops(node)
     if run is None:
-        return (
-            f"its loops are not a box and have more than {MOST_ITERATIONS} outer iterations to "
-            "look at"
-        )
+        return f"its loops are not a box, and have more than {MOST_ITERATIONS} outer iterations"
     return CountedNest(search=0 if run == 0 else (run + 2) * 2 * len(node.loops))
 
 

@@ -118,9 +118,9 @@ def unsupported_term(term: Term) -> str | None:
         case Broadcast() | LaneNumbers() | ReduceLanes() | Insert():
             pass
         case BitOperator():
-            return "operators on the bits of words are not written as SystemVerilog yet"
+            return "operators on the bits of words are not supported in SystemVerilog yet"
         case _:
-            return f"{term.__class__.__name__} is not written as SystemVerilog yet"
+            return f"{term.__class__.__name__} is not supported in SystemVerilog yet"
     return None
 
 

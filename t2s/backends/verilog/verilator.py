@@ -246,7 +246,7 @@ def verilate(
         )
     if result.ending is HardwareEnding.DEADLOCK:
         raise VerilationError(
-            f"the hardware of {graph.name!r} stands still after cycle {result.cycles}",
+            f"the hardware of {graph.name!r} is deadlocked after cycle {result.cycles}",
             location=graph.location,
             hint="t2s.simulate says who waits for whom, and what frees them",
         )
@@ -264,7 +264,7 @@ def _keep_waves(waves: WaveFile, written: Path, result: HardwareResult) -> None:
     """Move waveforms to the user's file; raises ``UserError`` for cycles outside of the run."""
     if waves.cycles is not None and waves.cycles[1] > result.cycles:
         raise UserError(
-            "the window of the waveforms is not in the run",
+            "the window of the waveforms is outside of the run",
             location=user_location(),
             expected=f"cycles=(first, last), both of 1 to {result.cycles:,} and in this order",
             given=str(waves.cycles),

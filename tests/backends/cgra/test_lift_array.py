@@ -354,7 +354,7 @@ def test_what_fires_depends_on_a_token_that_may_be_there() -> None:
         "when %p == 0: mov %o0.0, $1;\nwhen %p == 1: halt;\n"
     )
     assert refused(text).splitlines() == [
-        "the program of PE 0 <loader> cannot be a graph: what fires depends on time",
+        "the program of PE 0 <loader> cannot become a graph: what fires depends on timing",
         "  expected: tags and predicates alone to decide which instruction fires",
         "  given:    instruction 1 (line 3) fires if instruction 0 (line 2) waits for a token"
         " of %i0",
@@ -368,7 +368,7 @@ def test_a_channel_that_may_be_empty() -> None:
         "when %p == 1: add %r0, %r0, %i0; deq %i0; set %p = 0;\n" + HALT
     )
     assert refused(text).splitlines() == [
-        "the program of PE 0 <pe> cannot be a graph: what a firing finds depends on time",
+        "the program of PE 0 <pe> cannot become a graph: what a firing reads depends on timing",
         "  expected: a check of %i0 in the trigger, or in that of an instruction before",
         "  given:    instruction 1 (line 3) uses %i0, which may be empty",
         "  hint:     the interpreter runs such programs",

@@ -365,7 +365,7 @@ def _instance(items: dict[str, object], known: Any, where: str) -> object:
 def _check(found: Any, where: str) -> None:
     """Raise ``UserError`` for invalid types and names."""
     if isinstance(found, Type) and not found.exists:
-        raise malformed(where, "a type that there is, such as float64", str(found))
+        raise malformed(where, "an existing type, such as float64", str(found))
     if isinstance(found, _NAMES_OF_GRAPHS):
         for field, text, wanted in wrong_texts(found):
             raise malformed(f"{where}.{field}", wanted.value, brief(text))
@@ -375,7 +375,7 @@ def _check(found: Any, where: str) -> None:
             if isinstance(text, str) and not is_part_name(text):
                 raise malformed(
                     f"{where}.{item.name}",
-                    f"a name: 1 to {LONGEST_NAME:,} letters that can be printed, and no angles",
+                    f"a name of 1 to {LONGEST_NAME:,} printable characters, without < and >",
                     brief(text),
                 )
     if isinstance(found, SourceLocation) and found.line < 0:
@@ -596,13 +596,13 @@ def _tree(design: PlacedDesign, net: Net) -> set[tuple[Cell, Cell]]:
             raise _wrong(
                 design,
                 f"branch {number} of the net {net.name!r}",
-                f"a way from {ends[0]} to {ends[1]}",
+                f"a path from {ends[0]} to {ends[1]}",
                 f"one from {branch.path[0]} to {branch.path[-1]}",
             )
         wires.update(pairwise(branch.path))
     into = Counter(end for _, end in wires)
     if start in into or any(count > 1 for count in into.values()):
-        raise _wrong(design, f"the net {net.name!r}", "branches that are a tree", "ways that meet")
+        raise _wrong(design, f"the net {net.name!r}", "branches that are a tree", "paths that meet")
     return wires
 
 
@@ -614,10 +614,10 @@ def _check_branch(design: PlacedDesign, what: str, branch: Branch, tokens: int) 
     path = branch.path
     steps = pairwise(path)
     if not path or any(abs(a[0] - b[0]) + abs(a[1] - b[1]) != 1 for a, b in steps):
-        raise _wrong(design, what, "a way of cells, each beside the one before", str(path))
+        raise _wrong(design, what, "a path of adjacent cells", str(path))
     outside = next((cell for cell in path if not _is_cell(design, cell)), None)
     if outside is not None or len(set(path)) < len(path):
-        raise _wrong(design, what, "a way inside the fabric, without circles", str(outside or path))
+        raise _wrong(design, what, "a path inside the fabric, without cycles", str(outside or path))
     if branch.latency < len(path):
         raise _wrong(design, what, f"a latency of at least {len(path)}", str(branch.latency))
     least = max(branch.latency + 1, tokens)

@@ -441,7 +441,7 @@ def _check_heads(program: isa.CellProgram, name: str) -> None:
         return
     number, channel = empty[0]
     raise UserError(
-        f"the program of {name} cannot be a graph: what a firing finds depends on time",
+        f"the program of {name} cannot become a graph: what a firing reads depends on timing",
         expected=f"a check of %i{channel} in the trigger, or in that of an instruction before",
         given=f"{_shown(number, program.instructions[number])} uses %i{channel}, "
         "which may be empty",
@@ -471,7 +471,7 @@ def _check_pair(
     numbers = program.instructions
     one, other = (_shown(numbers.index(i), i) for i in (first, second))
     raise UserError(
-        f"the program of {name} cannot be a graph: what fires depends on time",
+        f"the program of {name} cannot become a graph: what fires depends on timing",
         expected="tags and predicates alone to decide which instruction fires",
         given=f"{other} fires if {one} waits {waits}",
         hint="the interpreter runs such programs",

@@ -327,7 +327,7 @@ class WordKinds:
                 location=self.netlist.location,
                 expected="each net and register to hold floats, or integers",
                 given=f"both, at {key[0]} {key[2]} of {key[1]!r}",
-                hint="itf and fti convert; the interpreter runs programs that look at the bits",
+                hint="convert with itf and fti; the interpreter runs programs that use the bits",
             )
 
     def _join(self, one: _Key, other: _Key, where: str) -> None:

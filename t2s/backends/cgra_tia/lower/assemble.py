@@ -326,7 +326,7 @@ def program_of(
         writer.action(number, action)
     core = EXTENDED_CORE
     for what, count, most in (
-        ("different things to do, told apart by tags", len(actions), core.tags),
+        ("different actions, selected by tags", len(actions), core.tags),
         ("instructions", len(writer.instructions), core.instructions),
         ("registers", len(writer.registers), core.registers),
     ):

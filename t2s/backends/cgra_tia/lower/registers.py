@@ -513,7 +513,7 @@ def _check_single(nest: LoopNest, name: str, when: Array, what: str) -> None:
         refuse(
             nest.subject,
             f"several elements of {name!r} are {what} in one firing; a file of registers becomes "
-            "a ring of tokens, of which one goes by in a cycle",
+            "a ring of tokens, of which one passes in a cycle",
             nest.location,
         )
 

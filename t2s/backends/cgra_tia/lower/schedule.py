@@ -175,7 +175,7 @@ def coded(nest: LoopNest, values: Sequence[Array], count: int, outer: int, inner
     if len(first) > MOST_CLASSES:
         refuse(
             nest.subject,
-            f"its iterations fall into {len(first)} classes, and a tag tells 16 apart: what it "
+            f"its iterations fall into {len(first)} classes, and tags select among 16: what it "
             "does depends on loops in too many ways",
             nest.location,
         )

@@ -29,7 +29,7 @@ from t2s.backends.cgra_tia.netlist import CellTurn
 from t2s.backends.cgra_tia.program import ON_FMA
 
 _WAY = 4
-"""The cycles that a way from cell to cell is thought to take before there are places."""
+"""The cycles that a path from cell to cell is thought to take before there are places."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -235,7 +235,7 @@ def _stuck(array: PublicArray, cycle: int) -> TriggeredDeadlockError:
         expected="that all elements halt, and all tokens are taken",
         given=f"{len(waits)} of {len(array.elements)} elements have not halted"
         if waits
-        else "all elements have halted, and nobody takes the tokens that are left",
+        else "all elements have halted, and nothing takes the remaining tokens",
         notes=[(None, note) for note in notes],
     )
 

@@ -228,7 +228,7 @@ def _check_count(name: str, value: object, least: int) -> None:
     count = as_int(value)
     if count is None or count < least:
         raise UserError(
-            f"{name} must be a count",
+            f"{name} must be a {'positive' if least else 'non-negative'} integer",
             location=user_location(),
             expected=f"a whole number of at least {least}",
             given=repr(value),
@@ -267,7 +267,7 @@ def _run(wired: WiredDesign, memory: MemorySystem, name: str, max_cycles: int) -
                 location=user_location(),
                 expected="a run that ends within max_cycles",
                 given=f"{agenda.unfinished} unfinished units, {agenda.tokens} tokens on their way",
-                hint="give more max_cycles, or look for tokens that circulate for ever",
+                hint="give more max_cycles, or look for tokens that circulate forever",
             )
         for part in parts:
             if part.looked != now:
@@ -425,7 +425,7 @@ def _end(
     if part is None or not 0 <= end.port < count:
         side = "output" if sends else "input"
         raise UserError(
-            f"the net {net.name!r} ends at what is not there",
+            f"the net {net.name!r} ends at a missing part or port",
             location=net.location,
             expected=f"an {side} from 0 to {count - 1}" if part else "a cell or unit of the design",
             given=f"{side} {end.port} of {end.part!r}",

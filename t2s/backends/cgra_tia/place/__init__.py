@@ -126,7 +126,7 @@ def _checked(seed: int, moves: int | None, parts: int) -> tuple[int, int]:
     for value in (number, count):
         if value is None or not 0 <= value < 1 << 63:
             raise UserError(
-                "the seed and the moves of a placement are no such numbers",
+                "invalid seed or moves for a placement",
                 location=user_location(),
                 expected="whole numbers of at least 0, of 64 bits",
                 given=f"seed={seed!r}, moves={moves!r}",
@@ -170,7 +170,7 @@ def _check_ends(netlist: Netlist) -> None:
         twice = next((name for name, count in Counter(names).items() if count > 1), None)
         if twice is not None:
             raise UserError(
-                f"two {what} of {netlist.name!r} have one name",
+                f"two {what} of {netlist.name!r} have the same name",
                 location=netlist.location,
                 expected=f"different names of {what}",
                 given=repr(twice),
@@ -180,7 +180,7 @@ def _check_ends(netlist: Netlist) -> None:
         for part in (net.source.part, *(sink.end.part for sink in net.sinks)):
             if part not in known:
                 raise UserError(
-                    f"the net {net.name!r} of {netlist.name!r} ends at what is not there",
+                    f"the net {net.name!r} of {netlist.name!r} ends at a missing part or port",
                     location=net.location or netlist.location,
                     expected="the name of a cell or of a unit",
                     given=repr(part),
@@ -293,7 +293,7 @@ def _warn_of_rate(design: PlacedDesign, timed: TimedBranches) -> None:
         return
     shown = ", ".join(limit.parts[:6]) + (", ..." if len(limit.parts) > 6 else "")
     if limit.cause is RateCause.SPACE:
-        given = f"{limit.tokens} firings in {limit.cycles} cycles, for want of room between {shown}"
+        given = f"{limit.tokens} firings in {limit.cycles} cycles, for lack of room between {shown}"
         hint = f"use a fabric with a most_depth above {design.fabric.most_depth}"
     else:
         given = f"{limit.tokens} tokens circulate in {limit.cycles} cycles through {shown}"

@@ -549,9 +549,9 @@ def _check_starts(firers: FiringSites, needed: Sequence[BranchWait]) -> None:
             ]
             more = f" and {len(members) - 6} others" if len(members) > 6 else ""
             raise UserError(
-                f"a circle of parts of {netlist.name!r} never starts",
+                f"a cycle of parts of {netlist.name!r} never starts",
                 location=wait.net.location or netlist.location,
-                expected="a part in it that can fire before something has gone round",
+                expected="a part that can fire before a token has gone around the cycle",
                 given=f"{', '.join(members[:6])}{more} wait for one another",
             )
 

@@ -120,7 +120,7 @@ def _longest(
         circle = _in_circle(before, dependences)
         if circle is not None:
             return longest, before, circle
-    raise AssertionError("a way without a circle has fewer steps than there are parts")
+    raise AssertionError("an acyclic path has fewer steps than there are parts")
 
 
 def _in_circle(before: Sequence[int], dependences: Sequence[Dependence]) -> int | None:

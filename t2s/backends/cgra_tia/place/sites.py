@@ -99,9 +99,9 @@ def _too_many(netlist: Netlist, fabric: CgraFabric, kind: CellKind, there: int) 
     return UnsupportedError(
         f"the design {netlist.name!r} does not fit on the fabric {fabric.name!r}",
         location=netlist.location,
-        expected=f"at most {there} {_WORDS[kind]}, as many as are there",
+        expected=f"at most {there} {_WORDS[kind]}",
         given=f"{total}: {', '.join(told)}",
-        hint=f"take {what}unroll fewer iterations: at most {there} of {total} places are there",
+        hint=f"take {what}unroll fewer iterations: the fabric has {there} of the {total} sites",
     )
 
 

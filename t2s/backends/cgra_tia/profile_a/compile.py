@@ -148,7 +148,7 @@ def _read(graph: Graph) -> tuple[list[WordProcess], dict[TokenStream, MemoryAcce
     _check_memory(graph)
     for node in graph.nodes:
         if not isinstance(node, PEArray):
-            why = "its control depends on data, and only PEs with static control have a form here"
+            why = "its control depends on data, and only PEs with static control are supported here"
             refuse(f"node {node.name!r}", why, node.location)
         cache = PointCache()
         for point in pe_points(node):

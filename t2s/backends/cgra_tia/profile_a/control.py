@@ -219,8 +219,8 @@ def _backwards(
             names = ", ".join(processes[number].name for number in left[:4])
             refuse(
                 processes[left[0]].subject,
-                f"streams go round in a circle between its PEs and others ({names}), and tags are "
-                "handed on from the memory: use t2s.cgra.place, whose stream units send tags",
+                f"streams form a cycle through its PEs and others ({names}), and tags are "
+                "passed on from the memory: use t2s.cgra.place, whose stream units send tags",
                 processes[left[0]].location,
             )
         order += ready

@@ -192,7 +192,7 @@ class FiringReader:
         if found.count > MOST_FIRINGS:
             self._refuse(
                 f"each PE fires {found.count:,} times, and at most {MOST_FIRINGS:,} firings are "
-                "looked at: make the loops smaller"
+                "supported: make the loops smaller"
             )
         if self._node.active is None:
             return found

@@ -100,7 +100,7 @@ def _source_rules(instruction: isa.Instruction, core: CoreParameters) -> Iterato
                 if len(immediates) > 1:
                     yield BrokenRule(
                         part=part,
-                        message="the instruction has two different immediates, and room for one",
+                        message="the instruction has two different immediates, but room for one",
                         expected="one immediate, which several sources may be",
                         given="another one; the public assembler would use the last one twice",
                         hint="put one of them into a register: init %rN, $NUMBER;",
@@ -120,7 +120,7 @@ def _destination_rules(instruction: isa.Instruction, core: CoreParameters) -> It
             if not channels or sorted(set(channels)) != list(channels):
                 yield BrokenRule(
                     part="destination",
-                    message="the output channels are not different ones",
+                    message="an output channel is listed twice",
                     expected="each output channel once, in increasing order",
                     given=", ".join(f"%o{channel}" for channel in channels) or "none",
                 )
@@ -164,7 +164,7 @@ def _effect_rules(instruction: isa.Instruction, core: CoreParameters) -> Iterato
         number = (repeated or instruction.sets & instruction.clears).bit_length() - 1
         yield BrokenRule(
             part="update",
-            message=f"the update of %p{number} is none: the code has no place for it",
+            message=f"the update of %p{number} cannot be encoded",
             expected="updates to one value that the trigger does not ask for already",
             given=f"sets {instruction.sets:b}, clears {instruction.clears:b}",
         )
@@ -174,7 +174,7 @@ def _range(part: str, kind: str, given: str, count: int) -> BrokenRule:
     letter = given[:2]
     return BrokenRule(
         part=part,
-        message=f"there is no {kind} {given}",
+        message=f"unknown {kind} {given}",
         expected=f"{letter}0 to {letter}{count - 1}",
         given=given,
     )
@@ -184,7 +184,7 @@ def _tag_rule(part: str, tag: int, core: CoreParameters) -> Iterator[BrokenRule]
     if tag < 0 or tag >> tag_bits(core):
         yield BrokenRule(
             part=part,
-            message=f"there is no tag {tag}",
+            message=f"unknown tag {tag}",
             expected=f"tags 0 to {(1 << tag_bits(core)) - 1}",
             given=str(tag),
         )
@@ -318,7 +318,7 @@ def odd_instructions(program: isa.CellProgram) -> Iterator[OddInstruction]:
             yield OddInstruction(
                 instruction=instruction,
                 message=f"instruction {number} can never fire",
-                expected="predicates that the program comes to, and no earlier instruction that "
+                expected="predicates that the program reaches, and no earlier instruction that "
                 "fires wherever this one can",
                 given=f"a trigger that never chooses {instruction.opcode.value}",
                 hint="the first instruction in the text that can fire does",
@@ -358,7 +358,7 @@ def _without_check(
         expected=f"a check of %i{channel} in the trigger, which waits for a token",
         given="no such check: a run in which it is empty then ends with an error"
         if empty
-        else "a token that an instruction before has checked, and nobody has taken since",
+        else "a token that an earlier instruction has checked, and that was not taken since",
         hint=f"write `with %i{channel}.TAG` or `with !%i{channel}.TAG` behind the pattern",
     )
 
@@ -380,7 +380,7 @@ def check_programs(
         block = block_name(number, program.label)
         if core.profile is Profile.PUBLIC and not _halts(program):
             raise _place(program.position, lines, file, block).error(
-                "no halt can be reached, so that a run never ends",
+                "no halt is reachable, so a run never ends",
                 expected="a halt among the instructions that can fire",
                 given=f"{len(program.instructions)} instructions",
                 hint="an element without work needs one too: when %p == XXXXXXXX: halt;",

@@ -198,7 +198,7 @@ def encode_program(program: isa.CellProgram, core: CoreParameters) -> tuple[int,
     for number, word in program.initial:
         if not 0 <= number < core.registers or word < 0 or word >> core.word_width:
             raise UserError(
-                "a register's first word is none",
+                "invalid initial word of a register",
                 expected=f"registers 0 to {core.registers - 1}, words of {core.word_width} bits",
                 given=f"register {number}, word {word}",
             )
@@ -241,7 +241,7 @@ def decode_programs(words: Sequence[int], core: CoreParameters) -> tuple[isa.Cel
     size = program_words(core)
     if not words or len(words) % size:
         raise UserError(
-            "the words are not those of whole programs",
+            "the words do not make whole programs",
             expected=f"a multiple of {size} words of {WORD_BITS} bits",
             given=f"{len(words)} words",
         )
@@ -336,7 +336,7 @@ def _checks(fields: dict[str, int], core: CoreParameters, code: int) -> tuple[is
             equal = bool(_slot(fields["equal"], 1, place))
             checks.append(isa.TagCheck(channel=channel - 1, tag=tag, equal=equal))
         elif checks:
-            raise _no_instruction("a check stands below an empty one", code)
+            raise _no_instruction("a check follows an empty one", code)
     return tuple(checks)
 
 
@@ -348,7 +348,7 @@ def _sources(fields: dict[str, int], core: CoreParameters, code: int) -> tuple[i
         if kind == 0:
             continue
         if len(sources) != place:
-            raise _no_instruction("an operand stands behind a missing one", code)
+            raise _no_instruction("an operand follows a missing one", code)
         if kind == _IMMEDIATE:
             sources.append(isa.Immediate(fields["immediate"]))
         else:
@@ -377,7 +377,7 @@ def _bit_numbers(bits: int) -> tuple[int, ...]:
 
 def _no_instruction(reason: str, code: int) -> UserError:
     return UserError(
-        f"the code is that of no instruction: {reason}",
+        f"not the code of an instruction: {reason}",
         expected="the code of an instruction, as t2s.triggered.assemble makes it",
         given=f"{code:#x}",
     )

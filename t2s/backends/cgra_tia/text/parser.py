@@ -75,7 +75,7 @@ def parse_operation(
     if not cursor.take(_SEMICOLON):
         cursor.expect(
             _ONE_BLANK,
-            "the operator and its destination are not apart by one blank",
+            "the operator and its destination are not separated by one blank",
             "OPERATOR DESTINATION, SOURCE, ...; with one blank behind the operator",
         )
         if opcode is not isa.Opcode.SSW:
@@ -98,7 +98,7 @@ def parse_operation(
             _end(cursor, "set", "0, 1, X and Z, one for each predicate, and ';'")
         else:
             raise cursor.error(
-                "this is not a part of an instruction, or the second of its kind",
+                "unknown or repeated part of an instruction",
                 expected="deq %iN, ...; and set %p = UPDATE; once each, with one blank behind deq",
             )
     ones, zeros = bits_of(update or "")
@@ -115,7 +115,7 @@ def parse_operation(
 
 def _end(cursor: LineCursor, what: str, expected: str) -> None:
     cursor.blanks()
-    cursor.expect(_SEMICOLON, f"{what} does not end here", expected)
+    cursor.expect(_SEMICOLON, f"unexpected text behind {what}", expected)
 
 
 def _opcode(cursor: LineCursor) -> isa.Opcode:
@@ -148,7 +148,7 @@ def _destination(cursor: LineCursor) -> isa.Destination:
         numbers = [number.strip() for number in odd.group(1).split(",")]
         one = f"%o{numbers[0]}" if len(numbers) == 1 else f"%o{{{', '.join(numbers)}}}"
         raise place.error(
-            "the public assembler does not take outputs that are written like this",
+            "the public assembler does not accept outputs that are written like this",
             expected="two outputs or more between braces, and no blank beside a brace",
             given=repr(odd.group()),
             hint=f"write {one}.{odd.group(2)}",
@@ -292,19 +292,19 @@ def _initial(cursor: LineCursor, core: CoreParameters) -> tuple[int, int]:
     form = "init %rN, $NUMBER;"
     place = cursor.place
     register = whole_number(
-        cursor.expect(_REGISTER_TO_SET, "the line names no register", form).group(1)
+        cursor.expect(_REGISTER_TO_SET, "the line has no register", form).group(1)
     )
     if register >= core.registers:
         raise place.error(
-            f"there is no register %r{register}",
+            f"unknown register %r{register}",
             expected=f"%r0 to %r{core.registers - 1}",
             given=place.text[place.column - 1 :].partition(",")[0],
         )
-    cursor.expect(_COMMA, "the register and its value are not apart", form)
+    cursor.expect(_COMMA, "the register and its value are not separated", form)
     word = _word(cursor, core)
-    cursor.expect(_SEMICOLON, "the line does not end", form)
+    cursor.expect(_SEMICOLON, "the ';' at the end of the line is missing", form)
     if not cursor.done:
-        raise cursor.error("something stands behind the line's end", expected="a line of its own")
+        raise cursor.error("unexpected text behind the ';'", expected="a line of its own")
     return register, word
 
 
@@ -315,7 +315,7 @@ def _word(cursor: LineCursor, core: CoreParameters) -> int:
     if found is not None:
         if core.profile is Profile.PUBLIC:
             raise place.error(
-                "registers of the public core hold no floats",
+                "registers of the public core do not hold floats",
                 expected=f"an integer of {width} bits",
                 given=repr(found.group()),
                 hint="profile B (t2s.triggered.EXTENDED_CORE) has float64",
@@ -361,13 +361,13 @@ def _trigger(cursor: LineCursor, places: Places) -> isa.Trigger:
             or "an operation stands in the line of its header, or in the line right below it",
         )
     places["pattern"] = cursor.place
-    pattern = cursor.expect(_PATTERN, "there is no pattern", form).group(1)
+    pattern = cursor.expect(_PATTERN, "the pattern is missing", form).group(1)
     checks: list[isa.TagCheck] = []
     if cursor.take(_WITH):
         while True:
             places[f"check {len(checks)}"] = cursor.place
             found = cursor.expect(
-                _CHECK, "the check of a channel is none", "%iN.TAG or !%iN.TAG, as %i0.1"
+                _CHECK, "invalid check of a channel", "%iN.TAG or !%iN.TAG, as %i0.1"
             )
             negated, channel, tag = found.groups()
             checks.append(
@@ -377,7 +377,7 @@ def _trigger(cursor: LineCursor, places: Places) -> isa.Trigger:
             )
             if not cursor.take(_COMMA):
                 break
-    cursor.expect(_COLON, "the trigger is not right", f"{form} (a pattern of 0, 1 and X)")
+    cursor.expect(_COLON, "invalid trigger", f"{form} (a pattern of 0, 1 and X)")
     ones, zeros = bits_of(pattern)
     return isa.Trigger(ones=ones, zeros=zeros, checks=tuple(checks))
 
@@ -388,7 +388,7 @@ def _next_line(line: BlockLine | None, header: LineCursor) -> BlockLine:
         place = header.place if line is None else line.place
         comment = line is not None and line.comment is not None
         raise place.error(
-            "there is no operation in the line below the trigger",
+            "the operation is missing in the line below the trigger",
             expected="the operation there, with nothing between",
             given="a comment" if comment else "nothing" if line is None else "a blank line",
         )

@@ -134,7 +134,7 @@ def source_blocks(text: str, file: str) -> tuple[SourceBlock, ...]:
             found.append((label, replace(start, column=len(before) + 1), [first]))
     if not found:
         raise TextPlace(file=file, line=1, column=1, text=text.partition("\n")[0]).error(
-            "the text has no label, so that it programs nothing",
+            "the text has no label",
             expected="a line <NAME> before the instructions of each processing element",
             given="no label in the text",
             hint="put a line such as <pe_0> before the first instruction",
@@ -156,7 +156,7 @@ def _split(line: str, start: TextPlace) -> tuple[str, str | None, str]:
     in_comment = "#" in line[:at] or _LABEL.match(line) is not None
     column = at + 1 if "#" in line[:at] or not in_comment else _odd_bracket(line)
     raise replace(start, column=column).error(
-        "a '<' or '>' is not that of a label"
+        "a '<' or '>' is not part of a label"
         + (", and the public assembler would cut the text there" if in_comment else ""),
         expected="one label <NAME> in a line, and no '<' or '>' beside it or in a comment",
         given=repr(line[column - 1 :][:40]),
