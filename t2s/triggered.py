@@ -102,7 +102,9 @@ class TriggeredProgram:
     @property
     def words(self) -> tuple[int, ...]:
         """The words (32 bits): for each program its registers, and then its instructions."""
-        return tuple(word for one in self.programs for word in encode_program(one, self.core))
+        return tuple(
+            word for program in self.programs for word in encode_program(program, self.core)
+        )
 
     @property
     def hex(self) -> str:
@@ -243,11 +245,11 @@ def assemble(
     Raises ``UserError``, with line and column, for a text that is wrong, or that the public
     assembler would generate wrong code for.
     """
-    given, file = _source(text)
+    source, file = _source(text)
     parameters = _core(core)
-    programs = parse_programs(given, parameters, file)
+    programs = parse_programs(source, parameters, file)
     if check:
-        check_programs(programs, parameters, text=given, file=file, strict=strict)
+        check_programs(programs, parameters, text=source, file=file, strict=strict)
     return TriggeredProgram(programs=programs, core=parameters)
 
 
@@ -381,21 +383,21 @@ def _core(core: object) -> CoreParameters:
 def _memory(memory: Any, words: int | None) -> Array:
     """The initial memory: the user's words, then zeros."""
     try:
-        given = np.asarray(memory)
+        initial = np.asarray(memory)
     except ValueError:  # ragged lists
-        given = np.zeros((0, 0))
-    whole_numbers = given.dtype.kind in "iub" or not given.size
-    fits = whole_numbers and all(-(1 << 31) <= int(word) < 1 << 32 for word in given.reshape(-1))
-    if given.ndim != 1 or not fits:
+        initial = np.zeros((0, 0))
+    whole_numbers = initial.dtype.kind in "iub" or not initial.size
+    fits = whole_numbers and all(-(1 << 31) <= int(word) < 1 << 32 for word in initial.reshape(-1))
+    if initial.ndim != 1 or not fits:
         raise UserError(
             "the memory is not a list of words",
             location=user_location(),
             expected="one dimension of whole numbers that fit into 32 bits",
-            given=f"{given.dtype} of shape {given.shape}",
+            given=f"{initial.dtype} of shape {initial.shape}",
         )
     size = MEMORY_WORDS if words is None else _positive("words", words)
-    full = np.zeros(max(size, given.size), np.uint32)
-    full[: given.size] = given.astype(np.int64) & 0xFFFFFFFF
+    full = np.zeros(max(size, initial.size), np.uint32)
+    full[: initial.size] = initial.astype(np.int64) & 0xFFFFFFFF
     return full
 
 

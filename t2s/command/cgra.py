@@ -48,14 +48,14 @@ def cgra(
 
 def _place_and_run(
     console: Console,
-    found: LoadedDesign,
+    loaded: LoadedDesign,
     options: dict[str, Any],
     seed: int,
     size: int,
     out: Path | None,
 ) -> None:
-    design: Any = found.design
-    given = found.given(seed)
+    design: Any = loaded.design
+    given = loaded.given(seed)
     match design:
         case Kernel() as kernel:
             inputs = kernel_inputs(kernel, seed, size, given)
@@ -71,8 +71,8 @@ def _place_and_run(
     result: Any = t2s.simulate(placed, inputs)
     console.out(str(result).rstrip())
     expected = t2s.interpret(design, inputs)
-    by_name = expected if isinstance(expected, dict) else {found.name: expected}
-    outputs = {found.name: result.output} if isinstance(design, Kernel) else result.outputs
+    by_name = expected if isinstance(expected, dict) else {loaded.name: expected}
+    outputs = {loaded.name: result.output} if isinstance(design, Kernel) else result.outputs
     for name, array in by_name.items():
         console.out(compare(outputs[name], array, what=f"simulator, {name}"))
     if out is not None:

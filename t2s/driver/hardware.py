@@ -86,10 +86,10 @@ def emulate(
     killed after ``time_limit`` seconds.  It computes values, not cycles.
     """
     checked_seconds("time_limit", time_limit)
-    found = design_of(design)
-    begun = found.begin({} if inputs is None else inputs)
+    resolved = design_of(design)
+    begun = resolved.begin({} if inputs is None else inputs)
     result = begun.run(_run_on("opencl_fpga", RunOptions(time_limit=time_limit)))
-    return found.outputs_of(result)
+    return resolved.outputs_of(result)
 
 
 class HardwareOptions(TypedDict, total=False):
@@ -175,13 +175,13 @@ def _wave_file(
     design: Design, count: int, path: str | Path | None, cycles: tuple[int, int] | None
 ) -> WaveFile | None:
     """The waveforms that a run shall write; raises ``UserError`` before anything is built."""
-    here = user_location()
+    location = user_location()
     if path is None:
         if cycles is None:
             return None
         raise UserError(
             "cycles= needs waves=",
-            location=here,
+            location=location,
             expected="verilate(..., waves=FILE, cycles=(first, last))",
             given=f"cycles={cycles!r}, and no file",
         )
@@ -189,17 +189,17 @@ def _wave_file(
     if file.suffix not in (".fst", ".vcd"):
         raise UserError(
             "cannot tell the waveform format from the file name",
-            location=here,
+            location=location,
             expected="a name that ends with .fst or .vcd",
             given=repr(str(path)),
         )
     if count > 1:
         raise UnsupportedError(
             f"{design.name} is {count} graphs, and waveforms are of one",
-            location=here,
+            location=location,
             hint="t2s.verilate takes each of them: kernel.graphs(inputs)",
         )
-    check_place(file, here)
+    check_place(file, location)
     if cycles is None:
         return WaveFile(path=file)
     pair = tuple(as_int(n) for n in cycles) if isinstance(cycles, tuple | list) else ()
@@ -208,7 +208,7 @@ def _wave_file(
             return WaveFile(path=file, cycles=(max(1, first), last))
     raise UserError(
         "invalid window for the waveforms",
-        location=here,
+        location=location,
         expected="cycles=(first, last), both of the run and in this order",
         given=repr(cycles)[:200],
     )

@@ -168,13 +168,13 @@ class Placement(Design, NotebookDisplay):
         from t2s.backends.cgra_tia.machine.profile_b import SHARES
 
         known = parts_of_nodes(self.placed)
-        found: dict[str, dict[str, float]] = {}
+        of_parts: dict[str, dict[str, float]] = {}
         for name, row in result.nodes.items():
             parts = known.get(name, (name,))
             cycles = max(result.cycles * len(parts), 1)
             shares = {kind: getattr(row, kind) / cycles for kind in SHARES}
-            found |= dict.fromkeys(parts, shares)
-        return found
+            of_parts |= dict.fromkeys(parts, shares)
+        return of_parts
 
     def lower(self, given: Mapping[str, Any]) -> Graph:
         return GraphDesign(self.graph).lower(given)
@@ -291,8 +291,8 @@ def place(
             given=repr(interval),
             hint="interval=2 puts two operations of a PE on a cell, at half the rate",
         )
-    found = design_of(design).with_small_joins()
-    graph = found.only_stage(inputs, "place").graph
+    source = design_of(design).with_small_joins()
+    graph = source.only_stage(inputs, "place").graph
     placed = placed_graph(
         graph,
         None if fabric is None else find_fabric(fabric),
@@ -302,7 +302,7 @@ def place(
         interval=turns,
         progress=progress,
     )
-    return Placement(placed, source=found, unplaced=graph)
+    return Placement(placed, source=source, unplaced=graph)
 
 
 def read_placement(directory: str | Path) -> Placement:

@@ -253,11 +253,11 @@ def prologue_of(instructions: Sequence[Instruction]) -> tuple[_Instructions, _In
     """
     predicates, prologue = 0, list[Instruction]()
     while len(prologue) <= len(instructions):
-        there = tuple(i for i in instructions if i.trigger.matches(predicates))
-        if not any(i.sets & ~predicates or i.clears & predicates for i in there):
-            return tuple(prologue), there
-        if len(there) != 1:
+        matching = tuple(i for i in instructions if i.trigger.matches(predicates))
+        if not any(i.sets & ~predicates or i.clears & predicates for i in matching):
+            return tuple(prologue), matching
+        if len(matching) != 1:
             break
-        predicates = predicates & ~there[0].clears | there[0].sets
-        prologue.append(there[0])
+        predicates = predicates & ~matching[0].clears | matching[0].sets
+        prologue.append(matching[0])
     return (), ()

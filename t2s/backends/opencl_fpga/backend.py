@@ -46,8 +46,8 @@ class OpenCLBackend:
     @gc_paused()
     def supports(self, graph: Graph) -> list[Unsupported]:
         """Every reason why ``emit`` refuses a graph; empty if it does not."""
-        found = analyze(graph)
-        return found if isinstance(found, list) else []
+        result = analyze(graph)
+        return result if isinstance(result, list) else []
 
     @gc_paused()
     def emit(self, graph: Graph) -> Mapping[str, str]:
@@ -135,8 +135,8 @@ def analyze(graph: Graph) -> KernelDesign | list[Unsupported]:
     nodes: dict[str, LockstepNode] = {}
     for node in graph.pe_arrays:
         match lockstep(graph, node):
-            case LockstepNode() as found:
-                nodes[node.name] = settled(found)
+            case LockstepNode() as lockstep_node:
+                nodes[node.name] = settled(lockstep_node)
             case Unsupported() as problem:
                 problems.append(problem)
     if problems:

@@ -242,10 +242,10 @@ def digit_of(expr: Expr, ranges: Ranges) -> tuple[LoopDigit, int] | None:
         return LoopDigit(base=base, shift=constant, scale=1, count=None), 0
     match expr:
         case Apply(operator=operator, operands=(left, Const(value=int() as number))):
-            found = digit_of(left, ranges)
-            if found is None:
+            inner = digit_of(left, ranges)
+            if inner is None:
                 return None
-            digit, offset = found
+            digit, offset = inner
             match operator:
                 case Op.FLOOR_DIVIDE if number > 0:
                     return _divided(digit, offset, number), 0

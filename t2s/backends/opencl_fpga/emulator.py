@@ -99,15 +99,15 @@ def _run(
     if ended and code == 0:
         return
     tail = log.read_text(errors="replace")[-_TAIL:].strip()
-    said = f"the emulator said:\n{tail}" if tail else "the emulator said nothing"
+    shown = f"the emulator said:\n{tail}" if tail else "the emulator said nothing"
     if not ended:
         raise EmulationError(
-            f"{graph.name!r} was not done on Intel's FPGA emulator after {time_limit:g} s; {said}",
+            f"{graph.name!r} was not done on Intel's FPGA emulator after {time_limit:g} s; {shown}",
             location=graph.location,
             hint="give more time with time_limit=, or look for a deadlock with the simulator",
         )
     raise EmulationError(
-        f"{graph.name!r} failed on Intel's FPGA emulator (exit code {code}); {said}",
+        f"{graph.name!r} failed on Intel's FPGA emulator (exit code {code}); {shown}",
         location=graph.location,
     )
 
@@ -137,7 +137,7 @@ def _environment(folder: Path, libraries: list[Path]) -> dict[str, str]:
 
 def _find_libraries() -> list[Path] | None:
     """The libraries of the emulator, or ``None`` if a package is not installed."""
-    found: list[Path] = []
+    libraries: list[Path] = []
     try:
         metadata.distribution("pyopencl")
         for package, library in _LIBRARIES:
@@ -145,7 +145,7 @@ def _find_libraries() -> list[Path] | None:
             paths = [Path(str(file.locate())).resolve() for file in files if file.name == library]
             if not paths or not paths[0].exists():
                 return None
-            found.append(paths[0])
+            libraries.append(paths[0])
     except metadata.PackageNotFoundError:
         return None
-    return found
+    return libraries

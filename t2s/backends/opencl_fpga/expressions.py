@@ -127,9 +127,9 @@ class Expressions:
 
         The loops over PEs are unrolled, so expressions of these only are constants.
         """
-        found = digit_of(expr, self._ranges)
-        if found is not None and self._moves(found[0].base):
-            digit, offset = found
+        digit_form = digit_of(expr, self._ranges)
+        if digit_form is not None and self._moves(digit_form[0].base):
+            digit, offset = digit_form
             if digit.is_bits:
                 return _plus_constant(self._bits(digit), offset)
             if isinstance(digit.base, Index):

@@ -124,10 +124,10 @@ def _has_cycle(cluster: Sequence[Traffic]) -> bool:
     edges = [_ends(item) for item in cluster]
     while edges:
         sinks = {sink for _, sink in edges}
-        kept = [edge for edge in edges if edge[0] in sinks]
-        if len(kept) == len(edges):
+        remaining = [edge for edge in edges if edge[0] in sinks]
+        if len(remaining) == len(edges):
             return True
-        edges = kept
+        edges = remaining
     return False
 
 

@@ -140,16 +140,16 @@ def _tokens(
     design: KernelDesign, file: FileScope, node: LockstepNode, identifiers: Identifiers
 ) -> dict[str, str]:
     """The variable of every bundle, named after its source or its sink if that is unique."""
-    wanted: dict[str, str] = {}
+    preferred: dict[str, str] = {}
     for ports, verb in ((node.receives, "from"), (node.sends, "to")):
         for name, port in ports.items():
             other = port.channel.source if verb == "from" else port.channel.sink
             if isinstance(design.link_at(name, node), Bundle):
-                wanted[name] = f"{verb}_{file.kernels[other]}"
-    names = list(wanted.values())
+                preferred[name] = f"{verb}_{file.kernels[other]}"
+    names = list(preferred.values())
     return {
         name: identifiers.fresh(text if names.count(text) == 1 else f"{file.channels[name]}_token")
-        for name, text in wanted.items()
+        for name, text in preferred.items()
     }
 
 
@@ -194,15 +194,15 @@ def _state(scope: KernelScope) -> list[TargetStatement]:
 
 def _register_file(scope: KernelScope, plan: RegisterPlan) -> ast.Declare:
     extents = tuple(dimension.extent for dimension in scope.node.space)
-    kept = tuple(size for size in plan.register.shape if size > 1)
-    shape = (*extents, *kept)
+    sizes = tuple(size for size in plan.register.shape if size > 1)
+    shape = (*extents, *sizes)
     comment = None
     attributes: tuple[str, ...] = ()
     if plan.rotating:
         shape = (*extents, plan.length)
         comment = f"rotates every {plan.length} firings; the last is the oldest"
     elif plan.memory is not None:
-        shape = (*kept, *plan.memory.banks)
+        shape = (*sizes, *plan.memory.banks)
         attributes = plan.memory.attributes
     return ast.Declare(
         type=storage_name(plan.register.type),
@@ -393,11 +393,11 @@ def _statement(scope: KernelScope, statement: graph.Statement) -> list[TargetSta
         case graph.Store():
             return _store(scope, statement)
         case graph.RegisterRead(target=target, register=register, indices=indices, type=type):
-            kept = _register(scope, register, indices, last=True)
+            register_value = _register(scope, register, indices, last=True)
             if _read_where_used(scope, statement):
-                scope.expressions.locals[target] = kept
+                scope.expressions.locals[target] = register_value
                 return []
-            return scope.bind(target, type, kept)
+            return scope.bind(target, type, register_value)
         case graph.RegisterWrite():
             return _register_write(scope, statement)
     raise TypeError(f"{statement.__class__.__name__} has no OpenCL form")
@@ -415,8 +415,8 @@ def _read_where_used(scope: KernelScope, read: graph.Load | graph.RegisterRead) 
     between = body[body.index(read) + 1 : used_at + 1]
     match read:
         case graph.Load(tensor=tensor):
-            kept = not scope.is_intermediate(tensor)
-            return kept and not any(isinstance(s, graph.Store) for s in between)
+            unchanged = not scope.is_intermediate(tensor)
+            return unchanged and not any(isinstance(s, graph.Store) for s in between)
         case graph.RegisterRead(register=register):
             return not any(
                 isinstance(s, graph.RegisterWrite) and s.register == register for s in between

@@ -86,14 +86,14 @@ class ChannelLinks:
     descending: Mapping[str, frozenset[str]]
 
 
-def inside(found: SelfLinks) -> dict[str, Link]:
+def inside(self_links: SelfLinks) -> dict[str, Link]:
     """The links within one node, by channel."""
-    wires = {channel.name: PEWire(channel=channel) for channel in found.wires}
+    wires = {channel.name: PEWire(channel=channel) for channel in self_links.wires}
     delays = {
         delay.channel.name: Delay(
             channel=delay.channel, depth=delay.depth, uniform=delay.uniform, lag=delay.lag
         )
-        for delay in found.delays
+        for delay in self_links.delays
     }
     return {**wires, **delays}
 
@@ -105,9 +105,9 @@ def plan_links(graph: Graph, nodes: Mapping[str, LockstepNode]) -> ChannelLinks 
     problems: list[Unsupported] = []
     for node in nodes.values():
         match plan_self_links(node):
-            case SelfLinks() as found:
-                descending[node.name] = found.descending
-                links |= inside(found)
+            case SelfLinks() as self_links:
+                descending[node.name] = self_links.descending
+                links |= inside(self_links)
             case refused:
                 problems += refused
     between = [channel for channel in graph.channels if channel.source != channel.sink]

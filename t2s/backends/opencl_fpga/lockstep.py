@@ -157,9 +157,9 @@ def _shared(
     best: Callable[[int, int], int],
 ) -> Expr | None:
     """The least or largest value of a bound over all PEs; ``None`` if unknown."""
-    found = bound_over(bound, space, best) or bound
-    if not index_names(found) & space.keys():
-        return found
+    shared_bound = bound_over(bound, space, best) or bound
+    if not index_names(shared_bound) & space.keys():
+        return shared_bound
     limits = interval(bound, ranges)
     return None if limits is None else const(best(*limits))
 
@@ -397,7 +397,7 @@ def _only(port: ChannelPort, name: str) -> int | None:
     for factor in port.time_factors:
         match factor:
             case Apply(
-                operator=Op.EQUAL, operands=(Index(name=found), Const(value=int() as value))
-            ) if found == name:
+                operator=Op.EQUAL, operands=(Index(name=name_of_index), Const(value=int() as value))
+            ) if name_of_index == name:
                 return value
     return None

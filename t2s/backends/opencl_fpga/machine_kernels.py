@@ -194,14 +194,14 @@ class _Lowering:
 
     def outermost(self, identifiers: _Taken) -> _Scope:
         """The scope of registers and held heads, for all modes."""
-        found: dict[str, TargetExpression] = {}
+        meanings: dict[str, TargetExpression] = {}
         for register in self.node.registers:
             if not register.shape:
-                found[register.name] = Name(name=self.registers[register.name])
+                meanings[register.name] = Name(name=self.registers[register.name])
         for head in self.node.heads:
             if head.channel in self.holders:
-                found[head.value] = Name(name=self.holders[head.channel].value)
-        return _Scope(locals=found, taken=identifiers)
+                meanings[head.value] = Name(name=self.holders[head.channel].value)
+        return _Scope(locals=meanings, taken=identifiers)
 
     def state(self) -> list[TargetStatement]:
         """Declarations of registers, and of heads that may stay."""
@@ -223,9 +223,9 @@ class _Lowering:
         return self._expressions(scope).lower(expr)
 
     def _expressions(self, scope: _Scope) -> Expressions:
-        found = Expressions(self.helpers, {}, self.names, DigitCounters((), scope.taken))
-        found.locals = scope.locals
-        return found
+        expressions = Expressions(self.helpers, {}, self.names, DigitCounters((), scope.taken))
+        expressions.locals = scope.locals
+        return expressions
 
     # ------------------------------------------------------------------------------- heads
 

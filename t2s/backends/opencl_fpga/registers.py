@@ -172,10 +172,10 @@ def _reads_unwritten(
     deciding += [expr for _, indices, factors in known for expr in (*indices, *factors)]
     ragged = [Index(name=loop.name) for loop in node.loops if extent_of(loop, node) is None]
     names = loops_used(node, [*deciding, *ragged])
-    found = enumerate_start(one_for_all(node, deciding), select_loops(node, names))
-    if found is None:
+    start = enumerate_start(one_for_all(node, deciding), select_loops(node, names))
+    if start is None:
         return bool(uses)
-    domain, complete = found
+    domain, complete = start
     size = prod(register.shape)
     columns = np.arange(domain.shape[1]) * size
     written = np.full(domain.shape[1] * size, np.iinfo(np.int64).max)

@@ -174,8 +174,8 @@ class KernelScope:
                 others = self.condition(conjunction(*rest))
                 holds = Name(name=name)
                 return holds if others is None else binary("&&", holds, others)
-        kept = conjunction(*factors)
-        return None if kept is None else self.lower(kept)
+        factored = conjunction(*factors)
+        return None if factored is None else self.lower(factored)
 
     def index(self, name: str) -> TargetExpression:
         """The variable of a space dimension or loop."""

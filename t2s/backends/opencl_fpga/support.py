@@ -128,10 +128,10 @@ def _check_machine(node: Machine) -> list[str]:
             case Load(indices=indices) | Store(indices=indices) if by_lanes(indices):
                 reasons["machines that gather or scatter are not supported in OpenCL"] = None
             case Load(type=type) | Store(value=Expr(type=type)) if type.lanes > 1:
-                why = (
+                text = (
                     "machines that load or store several lanes at once are not supported in OpenCL"
                 )
-                reasons[why] = None
+                reasons[text] = None
         if not isinstance(statement, _STATEMENTS):
             kind = statement.__class__.__name__
             reasons[f"statements of kind {kind} are not supported in OpenCL"] = None

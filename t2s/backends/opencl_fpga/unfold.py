@@ -140,8 +140,8 @@ class _Unfolding:
 
     def _add_alone(self, single: PEArray) -> None:
         match lockstep(self._graph, single):
-            case LockstepNode() as found:
-                self._add_pe(settled(found))
+            case LockstepNode() as lockstep_node:
+                self._add_pe(settled(lockstep_node))
             case refused:
                 raise _Refused(refused)
 
@@ -199,8 +199,8 @@ class _Unfolding:
         ranges = {name: (at, at) for name, at in fixed.items()}
 
         def place(channel: Channel, index: tuple[Expr, ...]) -> _UnfoldedElement | None:
-            found = constant_element(tuple(fold(e, ranges, fixed) for e in index), channel)
-            return None if found is None else self._element(channel, found)
+            place = constant_element(tuple(fold(e, ranges, fixed) for e in index), channel)
+            return None if place is None else self._element(channel, place)
 
         def taken(name: str) -> str | None:
             channel = self._graph.channel(name)
@@ -262,8 +262,8 @@ class _Unfolding:
             )
             for name, node in self._lockstep.items()
         }
-        kept = (without_puts(n, unread) if isinstance(n, Machine) else n for n in self._nodes)
-        graph = replace(self._graph, nodes=tuple(kept), channels=tuple(channels))
+        new_nodes = (without_puts(n, unread) if isinstance(n, Machine) else n for n in self._nodes)
+        graph = replace(self._graph, nodes=tuple(new_nodes), channels=tuple(channels))
         links = _links(graph, nodes)
         return links if isinstance(links, list) else Unfolded(graph=graph, nodes=nodes, links=links)
 
@@ -282,9 +282,9 @@ def _links(graph: Graph, nodes: dict[str, LockstepNode]) -> ChannelLinks | list[
             problems.append(Unsupported(subject=subject, why=why, location=channel.location))
     for node in nodes.values():
         match plan_self_links(node):
-            case SelfLinks() as found:
-                descending[node.name] = found.descending
-                links |= inside(found)
+            case SelfLinks() as self_links:
+                descending[node.name] = self_links.descending
+                links |= inside(self_links)
             case refused:
                 problems += refused
     return problems or ChannelLinks(by_channel=links, descending=descending)
@@ -308,22 +308,22 @@ def by_element(node: LockstepNode) -> LockstepNode:
                     both = conjunction(condition, chosen)
                     body.append(replace(statement, channel=key, condition=both))
             case Receive(channel=name):
-                found = _elements(node, receives.pop(name))
-                receives |= {key: port for key, port, _ in found}
-                body += _received(statement, [(key, chosen) for key, _, chosen in found])
+                elements = _elements(node, receives.pop(name))
+                receives |= {key: port for key, port, _ in elements}
+                body += _received(statement, [(key, chosen) for key, _, chosen in elements])
             case _:
                 body.append(statement)
     return replace(node, body=tuple(body), receives=receives, sends=sends)
 
 
-def _received(statement: Receive, found: list[tuple[str, Expr | None]]) -> list[Statement]:
+def _received(statement: Receive, elements: list[tuple[str, Expr | None]]) -> list[Statement]:
     """A receive from every possible element, and the token of the actual one."""
-    if len(found) == 1:
-        (key, chosen), condition = found[0], statement.condition
+    if len(elements) == 1:
+        (key, chosen), condition = elements[0], statement.condition
         return [replace(statement, channel=key, condition=conjunction(condition, chosen))]
     result: list[Statement] = []
     value: Expr | None = None
-    for number, (key, chosen) in enumerate(found):
+    for number, (key, chosen) in enumerate(elements):
         target = f"{statement.target}_{number}_"
         both = conjunction(statement.condition, chosen)
         result.append(replace(statement, target=target, channel=key, condition=both))
@@ -346,7 +346,7 @@ def _elements(node: LockstepNode, port: ChannelPort) -> list[tuple[str, ChannelP
         count *= len(span)
     if not moving or count > MOST_ELEMENTS:
         return [(name, port, None)]
-    found: list[tuple[str, ChannelPort, Expr | None]] = []
+    elements: list[tuple[str, ChannelPort, Expr | None]] = []
     for point in product(*spans):
         tests = (equals(port.index[at], point[at]) for at in moving)
         chosen = conjunction(*(fold(test, node.ranges, {}) for test in tests))
@@ -355,8 +355,8 @@ def _elements(node: LockstepNode, port: ChannelPort) -> list[tuple[str, ChannelP
         index = tuple(const(e) if at in moving else port.index[at] for at, e in enumerate(point))
         factors = (*port.time_factors, *(() if chosen is None else (chosen,)))
         key = f"{name} {' '.join(map(str, point))}"
-        found.append((key, replace(port, index=index, time_factors=factors), chosen))
-    return found
+        elements.append((key, replace(port, index=index, time_factors=factors), chosen))
+    return elements
 
 
 def keeps_together(graph: Graph, node: PEArray) -> bool:

@@ -25,8 +25,8 @@ class VerilogBackend:
     @gc_paused()
     def supports(self, graph: Graph) -> list[Unsupported]:
         """Every reason why ``emit`` refuses a graph; empty if it does not."""
-        found = nests_of(graph)
-        return found if isinstance(found, list) else []
+        result = nests_of(graph)
+        return result if isinstance(result, list) else []
 
     def emit(self, graph: Graph) -> Mapping[str, str]:
         """The files of a design on a device without latencies.

@@ -182,18 +182,21 @@ def _longest_run_of_empty_loops(node: PEArray) -> int | None:
     """The longest run of empty loops of any PE; ``None`` if unknown."""
     points = list(pe_points(node))
     columns = np.asarray(points, np.int32).reshape(len(points), len(node.space))
-    here = Iterations(
+    iterations = Iterations(
         shape=(len(points),), names={d.name: columns[:, at] for at, d in enumerate(node.space)}
     )
     alive = np.ones(len(points), np.bool_)
     for loop in node.loops[:-1]:  # an empty loop is kept as one iteration that is not alive
-        low, extents = here.bounds(loop)
+        low, extents = iterations.bounds(loop)
         trips = np.where(alive, extents, 0)
-        kept = np.maximum(trips, 1)
-        if int(kept.sum()) > MOST_ITERATIONS:
+        counted = np.maximum(trips, 1)
+        if int(counted.sum()) > MOST_ITERATIONS:
             return None
-        here, alive = here.inside(loop.name, low, kept), np.repeat(alive & (trips > 0), kept)
-    _, extents = here.bounds(node.loops[-1])
+        iterations, alive = (
+            iterations.inside(loop.name, low, counted),
+            np.repeat(alive & (trips > 0), counted),
+        )
+    _, extents = iterations.bounds(node.loops[-1])
     return _longest_false(alive & (extents > 0))
 
 

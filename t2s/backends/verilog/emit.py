@@ -188,11 +188,11 @@ def _about(node: Node) -> tuple[str, ...]:
 
 def _place(node: Node, pe: str) -> list[TargetExpression]:
     """The point of the space domain of PE number ``pe``, in row-major order."""
-    found: list[TargetExpression] = []
+    coordinates: list[TargetExpression] = []
     for at, dimension in enumerate(node.space):
         inside = prod(other.extent for other in node.space[at + 1 :])
-        found.append(_coordinate(dimension, inside, at == 0, pe))
-    return found
+        coordinates.append(_coordinate(dimension, inside, at == 0, pe))
+    return coordinates
 
 
 def _coordinate(
@@ -226,19 +226,19 @@ def _pushes(
     push: str, value: str, count: int, places: int, names: tuple[str, str, str]
 ) -> ast.Item:
     pushes, where, values = names
-    here, one = Name(name=ELEMENT), Name(name=PE)
+    element_index, pe_index = Name(name=ELEMENT), Name(name=PE)
     clear = ast.UnrolledFor(
         variable=ELEMENT,
         count=count,
         body=(
-            ast.put(ast.element(push, here), ast.FALSE),
-            ast.put(ast.element(value, here), ast.ZEROS),
+            ast.put(ast.element(push, element_index), ast.FALSE),
+            ast.put(ast.element(value, element_index), ast.ZEROS),
         ),
     )
-    at = ast.element(where, one)
+    at = ast.element(where, pe_index)
     then = (
-        ast.put(ast.element(push, at), ast.element(pushes, one)),
-        ast.put(ast.element(value, at), ast.element(values, one)),
+        ast.put(ast.element(push, at), ast.element(pushes, pe_index)),
+        ast.put(ast.element(value, at), ast.element(values, pe_index)),
     )
-    set_one = If(condition=ast.element(pushes, one), then=then)
+    set_one = If(condition=ast.element(pushes, pe_index), then=then)
     return ast.AlwaysComb(body=(clear, ast.UnrolledFor(variable=PE, count=places, body=(set_one,))))

@@ -140,11 +140,11 @@ class ExpressionWriter:
     def assign(self, target: str, value: Expr) -> list[TargetStatement]:
         """Statements that set a variable of the type of ``value``."""
         if value.type.lanes == 1:
-            wanted: TargetStatement = put(target, self.scalar(value))
+            assignment: TargetStatement = put(target, self.scalar(value))
         else:
             each = put(element(target, Name(name=LANE)), self.scalar(value, Name(name=LANE)))
-            wanted = UnrolledFor(variable=LANE, count=value.type.lanes, body=(each,))
-        return [*self.take_before(), wanted]
+            assignment = UnrolledFor(variable=LANE, count=value.type.lanes, body=(each,))
+        return [*self.take_before(), assignment]
 
     def take_before(self) -> list[TargetStatement]:
         """The statements that have to precede what was written since the last call."""
@@ -185,11 +185,13 @@ class ExpressionWriter:
                 return convert(lane, INT32, type)
             case ReduceLanes(operator=operator, value=value):
                 return self._tree(operator, value)
-            case Insert(vector=vector, lane=wanted, value=value):
+            case Insert(vector=vector, lane=inserted_lane, value=value):
                 assert lane is not None
-                here = convert(self.scalar(wanted), wanted.type, INT64)
+                position = convert(self.scalar(inserted_lane), inserted_lane.type, INT64)
                 return Ternary(
-                    condition=Binary(operator="==", left=here, right=convert(lane, INT32, INT64)),
+                    condition=Binary(
+                        operator="==", left=position, right=convert(lane, INT32, INT64)
+                    ),
                     if_true=self.scalar(value),
                     if_false=self.scalar(vector, lane),
                 )
@@ -202,12 +204,12 @@ class ExpressionWriter:
         self.declarations.append(Declaration(variable=Signal(name=name, type=bits_of(type))))
         self.before += self.assign(name, value)
         scalar = type.scalar
-        left = [signed_as(element(name, lane), scalar) for lane in range(type.lanes)]
-        while len(left) > 1:
-            pairs = zip(left[0::2], left[1::2], strict=False)
+        remaining = [signed_as(element(name, lane), scalar) for lane in range(type.lanes)]
+        while len(remaining) > 1:
+            pairs = zip(remaining[0::2], remaining[1::2], strict=False)
             combined = [apply(operator, scalar, pair) for pair in pairs]
-            left = [*combined, *left[len(left) - len(left) % 2 :]]
-        return left[0]
+            remaining = [*combined, *remaining[len(remaining) - len(remaining) % 2 :]]
+        return remaining[0]
 
 
 INT64 = Type(Kind.INT, 64)

@@ -317,8 +317,8 @@ class Effects:
         """The items."""
         return (*self._memories(), *self._tokens(), *self._after())
 
-    def _fresh(self, wanted: str) -> str:
-        return self.interface.identifiers.fresh(wanted)
+    def _fresh(self, name: str) -> str:
+        return self.interface.identifiers.fresh(name)
 
     # --------------------------------------------------------------------------------- values
 
@@ -380,8 +380,10 @@ class Effects:
             for at, target in enumerate((*names.keys, names.value)):
                 chosen: TargetExpression = ast.ZEROS
                 for rule in reversed(adding):
-                    one = Name(name=rule.added[memory.name][at])
-                    chosen = Ternary(condition=Name(name=rule.taken), if_true=one, if_false=chosen)
+                    added = Name(name=rule.added[memory.name][at])
+                    chosen = Ternary(
+                        condition=Name(name=rule.taken), if_true=added, if_false=chosen
+                    )
                 items.append(ast.ContinuousAssignment(target=Name(name=target), value=chosen))
             inside = typed_ports(memory, point_ports(memory))
             pairs = zip(inside, typed_ports(memory, names), strict=True)

@@ -127,11 +127,13 @@ class RuleWriter:
     def _mode(self, mode: Mode) -> None:
         state = self.state
         self.items.append(ast.Heading(text=f"mode {mode.name}"))
-        here = Binary(
+        in_mode = Binary(
             operator="==", left=Name(name=state.mode), right=Name(name=state.modes[mode.name])
         )
         running = ast.negation(Name(name=state.finished))
-        reached = self._wire(f"at_{mode.name}", ast.both(running, here, *self._there(mode.needs)))
+        reached = self._wire(
+            f"at_{mode.name}", ast.both(running, in_mode, *self._there(mode.needs))
+        )
         names = {**state.start, **self._seen(mode.needs)}
         self._choices(mode.name, mode.choices, reached, mode.needs, names)
 
@@ -199,9 +201,9 @@ class RuleWriter:
                 self._read(statement, logic, names)
             case RegisterWrite(register=register, value=value):
                 at = self._element(register, statement.indices, logic.taken, names)
-                wanted = f"{logic.rule.name}_{register}"
+                name = f"{logic.rule.name}_{register}"
                 logic.written.append(
-                    RuleEffect(register=register, value=self._let(wanted, value, names), at=at)
+                    RuleEffect(register=register, value=self._let(name, value, names), at=at)
                 )
             case MemorySize(target=target, memory=memory):
                 names[target] = self.state.points[memory].count
@@ -210,9 +212,9 @@ class RuleWriter:
                 names |= dict(zip(targets, ports.first_keys, strict=True))
                 names[value_name] = ports.first_value
             case MemoryAdd(memory=memory, keys=keys, value=value):
-                wanted = f"{logic.rule.name}_{memory}"
-                columns = [self._let(f"{wanted}_key", key, names) for key in keys]
-                columns.append(self._let(f"{wanted}_value", value, names))
+                name = f"{logic.rule.name}_{memory}"
+                columns = [self._let(f"{name}_key", key, names) for key in keys]
+                columns.append(self._let(f"{name}_value", value, names))
                 logic.added[memory] = tuple(columns)
             case MemoryDrop(memory=memory):
                 logic.dropped.append(memory)
@@ -248,9 +250,9 @@ class RuleWriter:
         name = self._declared(statement.target, bits_of(statement.begin.type))
         writer = self._writer(names)
         begin, end = writer.scalar(statement.begin), writer.scalar(statement.end)
-        found = ast.Resize(bits=statement.begin.type.bits, value=Name(name=port.found))
+        position = ast.Resize(bits=statement.begin.type.bits, value=Name(name=port.found))
         some = Binary(operator="<", left=begin, right=end)
-        self._set(name, Ternary(condition=some, if_true=found, if_false=begin), writer)
+        self._set(name, Ternary(condition=some, if_true=position, if_false=begin), writer)
         return name
 
     def _address(

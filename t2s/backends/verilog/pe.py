@@ -302,11 +302,11 @@ class NestCounters:
         level = Name(name=names.level)
         body: tuple[TargetStatement, ...] = ()
         for at in reversed(range(depth)):
-            here = Binary(operator="==", left=level, right=number(at))
+            at_level = Binary(operator="==", left=level, right=number(at))
             if at == depth - 1:
                 body = self._search_step(at)
             else:
-                body = (If(condition=here, then=self._search_step(at), otherwise=body),)
+                body = (If(condition=at_level, then=self._search_step(at), otherwise=body),)
         return (
             *self._kept(),
             ast.put(names.rising, ast.negation(self.reset)),

@@ -133,8 +133,8 @@ class _MemoryWriter:
             then=(ast.put(self.place, Binary(operator="+", left=at, right=number(1))),),
         )
         same = ast.both(*(Binary(operator="==", left=a, right=b) for a, b in pairs))
-        here = If(condition=same, then=(ast.put(self.present, ast.TRUE),))
-        look = If(condition=inside, then=(before, here))
+        when_same = If(condition=same, then=(ast.put(self.present, ast.TRUE),))
+        look = If(condition=inside, then=(before, when_same))
         yield ast.put(self.place, number(0))
         yield ast.put(self.present, ast.FALSE)
         loop = ast.UnrolledFor(variable=AT, count=POINTS, body=(look,))
@@ -184,7 +184,7 @@ class _MemoryWriter:
                 then=tuple(self._moved(row, up=True) for row, _ in rows),
             )
         ]
-        new = [ast.put(ast.element(row, place), given, clocked=True) for row, given in rows]
+        new = [ast.put(ast.element(row, place), new_value, clocked=True) for row, new_value in rows]
         insert = (
             ast.UnrolledFor(variable=AT, count=POINTS - 1, body=tuple(grow)),
             *new,

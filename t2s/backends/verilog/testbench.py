@@ -404,8 +404,8 @@ class MemoryModel:
                 whether = ast.both(
                     ast.negation(Name(name=port.RESET)), _of(names.fires), _of(access.enable)
                 )
-                one = If(condition=whether, then=moves)
-                writes.append(ast.UnrolledFor(variable=P, count=count, body=(one,)))
+                guarded = If(condition=whether, then=moves)
+                writes.append(ast.UnrolledFor(variable=P, count=count, body=(guarded,)))
         if writes:
             items.append(ast.AlwaysFF(body=tuple(writes)))
         return tuple(items)
@@ -429,8 +429,8 @@ class MemoryModel:
         names = [fresh(f"{signals.found}_{what}") for what in ("low", "high", "middle")]
         low, high, middle = (Name(name=name) for name in names)
         memory, type = self.arrays[search.tensor.name], search.statement.value.type
-        here = signed_as(ast.element(memory, middle), type)
-        smaller = Binary(operator="<", left=here, right=_of(signals.value))
+        candidate = signed_as(ast.element(memory, middle), type)
+        smaller = Binary(operator="<", left=candidate, right=_of(signals.value))
         more = Binary(operator="<", left=call("$signed", low), right=call("$signed", high))
         half = Binary(
             operator="/", left=Binary(operator="-", left=high, right=low), right=number(2)

@@ -250,10 +250,10 @@ def verilate(
             location=graph.location,
             hint="t2s.simulate says who waits for whom, and what frees them",
         )
-    left = int(result.held.sum())
-    if left:
+    tokens = int(result.held.sum())
+    if tokens:
         raise VerilationError(
-            f"the hardware of {graph.name!r} ends with {left} tokens left in its channels",
+            f"the hardware of {graph.name!r} ends with {tokens} tokens left in its channels",
             location=graph.location,
             hint="t2s.simulate says which",
         )
@@ -278,7 +278,9 @@ def _timing_options(
 ) -> list[tuple[str, int]]:
     """The settings of a run, including the number of idle cycles that means a deadlock."""
     option = bench.option
-    found = [(name, value) for name, _, value in bench.settings if name not in bench.top.parameters]
+    settings = [
+        (name, value) for name, _, value in bench.settings if name not in bench.top.parameters
+    ]
     quiet = 64 + max(timing.intervals.values(), default=1) + timing.store_latency
     quiet += max((channel.latency for channel in timing.channels.values()), default=1)
     if timing.memory_rate is not None:
@@ -286,9 +288,9 @@ def _timing_options(
         quiet += int(moved / timing.memory_rate)
     if stalling is not None:
         quiet += 64 * stalling.one_in
-        found += [(option["seed"], stalling.seed), (option["one_in"], stalling.one_in)]
-    found.append((option["quiet"], quiet))
-    return [*found, (option["max_cycles"], max_cycles or 0)]
+        settings += [(option["seed"], stalling.seed), (option["one_in"], stalling.one_in)]
+    settings.append((option["quiet"], quiet))
+    return [*settings, (option["max_cycles"], max_cycles or 0)]
 
 
 # Building with Verilator and a C++ compiler, and running the program.
@@ -353,11 +355,11 @@ def find_tools() -> Tools | str:
     if compiler is None:
         return "a C++ compiler (g++ or clang++)"
     package = _installed_package()
-    found = package or _installed_command()
-    if found is None:
+    program = package or _installed_command()
+    if program is None:
         return "Verilator"
     told = package is not None
-    return Tools(verilator=found[0], root=found[1], told=told, compiler=Path(compiler))
+    return Tools(verilator=program[0], root=program[1], told=told, compiler=Path(compiler))
 
 
 def _installed_package() -> tuple[Path, Path] | None:
@@ -466,12 +468,12 @@ def run_program(
             location=graph.location,
             hint="use a smaller size, or give more time with time_limit=",
         ) from None
-    said = done.stdout.decode(errors="replace")
+    output = done.stdout.decode(errors="replace")
     if done.returncode == 0:
-        return said
+        return output
     raise VerilationError(
         f"{graph.name!r} failed in {name} (exit code {done.returncode}); it said:\n"
-        f"{said[-_TAIL:].strip()}",
+        f"{output[-_TAIL:].strip()}",
         location=graph.location,
         hint=hint,
     )

@@ -67,14 +67,14 @@ def read_files(texts: Mapping[str, str]) -> PlacedDesign:
 
 
 def _only(texts: Mapping[str, str], ending: str) -> str:
-    found = sorted(name for name in texts if name.endswith(ending))
-    if len(found) != 1:
+    matching = sorted(name for name in texts if name.endswith(ending))
+    if len(matching) != 1:
         raise UserError(
             f"there has to be one file that ends in {ending!r}",
             expected=f"the files of one design: NAME{_TEXT} and NAME{_PLACEMENT}",
             given=", ".join(sorted(texts)) or "no files",
         )
-    return found[0]
+    return matching[0]
 
 
 def text_of(design: PlacedDesign) -> str:
@@ -104,16 +104,16 @@ def _labeled(row: int, column: int, cell: NetCell | None) -> CellProgram:
     place = f"r{row:02}_c{column:02}"
     if cell is None:
         return replace(IDLE, label=place)
-    said = () if cell.origin is None else (_said_of(cell.origin),)
+    comment = () if cell.origin is None else (_comment_of(cell.origin),)
     instructions = tuple(
-        replace(item, comment=tuple(map(one_line, item.comment)) or said)
+        replace(item, comment=tuple(map(one_line, item.comment)) or comment)
         for item in cell.program.instructions
     )
     label = f"{place} {one_line(cell.name)}"
     return replace(cell.program, label=label, instructions=instructions)
 
 
-def _said_of(origin: Provenance) -> str:
+def _comment_of(origin: Provenance) -> str:
     """The node, the point, and the user's line."""
     point = f"[{', '.join(map(str, origin.point))}]" if origin.point else ""
     where = origin.location

@@ -154,7 +154,7 @@ def _whole(fabric: CgraFabric) -> object:
 def document_of(text: str) -> PlacementDocument:
     """The document in a text; raises ``UserError`` that locates what is wrong."""
     try:
-        found = json.loads(text, parse_constant=_no_number)
+        data = json.loads(text, parse_constant=_no_number)
     except json.JSONDecodeError as error:
         raise malformed(
             f"line {error.lineno}, column {error.colno}", "JSON text", error.msg
@@ -163,17 +163,17 @@ def document_of(text: str) -> PlacementDocument:
         raise malformed("the document", "a placement", "objects nested too deeply") from None
     except ValueError as error:  # int() refuses numbers of thousands of digits
         raise malformed("a number", "one of 64 bits", str(error)) from None
-    if not isinstance(found, dict):
-        raise malformed("the document", "an object", brief(found))
-    if type(found.get("format")) is not int or found["format"] != FORMAT:
+    if not isinstance(data, dict):
+        raise malformed("the document", "an object", brief(data))
+    if type(data.get("format")) is not int or data["format"] != FORMAT:
         raise malformed(
             "the format number",
             str(FORMAT),
-            brief(found.get("format")),
+            brief(data.get("format")),
             hint="the file was written by another version of t2s: write it again",
         )
-    _check_sizes(found.get("fabric"))
-    document = from_record(found, PlacementDocument, "the document")
+    _check_sizes(data.get("fabric"))
+    document = from_record(data, PlacementDocument, "the document")
     assert isinstance(document, PlacementDocument)
     return document
 
@@ -210,13 +210,13 @@ def design_of(document: PlacementDocument, programs: Sequence[CellProgram]) -> P
             expected=f"{count} programs, one for each cell of {fabric.name!r}, row by row",
             given=str(len(programs)),
         )
-    left = dict(enumerate(programs))
+    unused = dict(enumerate(programs))
     cells, sites = [], {}
     for number, cell in enumerate(document.cells):
         site = Site(row=cell.row, column=cell.column)
         place = cell.row * fabric.columns + cell.column
         inside = 0 <= cell.row < fabric.rows and 0 <= cell.column < fabric.columns
-        if not inside or place not in left:
+        if not inside or place not in unused:
             raise malformed(
                 f"the place of cell {number}, {cell.name!r},",
                 f"a row below {fabric.rows} and a column below {fabric.columns}, used once",
@@ -226,13 +226,13 @@ def design_of(document: PlacementDocument, programs: Sequence[CellProgram]) -> P
             NetCell(
                 name=cell.name,
                 kind=cell.kind,
-                program=left.pop(place),
+                program=unused.pop(place),
                 origin=cell.origin,
                 turns=cell.turns,
             )
         )
         sites[cell.name] = site
-    for place, program in left.items():
+    for place, program in unused.items():
         if program != IDLE:
             row, column = divmod(place, fabric.columns)
             raise UserError(
@@ -331,8 +331,8 @@ def _tuple(items: list[object], inner: tuple[Any, ...], where: str) -> tuple[Any
         raise malformed(where, f"a list of {len(inner)}", brief(items))
     declared = [inner[0]] * len(items) if inner[-1] is Ellipsis else inner
     return tuple(
-        from_record(item, wanted, f"{where}[{number}]")
-        for number, (item, wanted) in enumerate(zip(items, declared, strict=True))
+        from_record(item, type, f"{where}[{number}]")
+        for number, (item, type) in enumerate(zip(items, declared, strict=True))
     )
 
 
@@ -352,34 +352,34 @@ def _instance(items: dict[str, object], known: Any, where: str) -> object:
     for name in required:
         if name not in items:
             raise malformed(f"{where}.{name}", "this field", "an object without it")
-    found = known(
+    record_class = known(
         **{
             name: from_record(item, declared[name], f"{where}.{name}")
             for name, item in items.items()
         }
     )
-    _check(found, where)
-    return found
+    _check(record_class, where)
+    return record_class
 
 
-def _check(found: Any, where: str) -> None:
+def _check(value: Any, where: str) -> None:
     """Raise ``UserError`` for invalid types and names."""
-    if isinstance(found, Type) and not found.exists:
-        raise malformed(where, "an existing type, such as float64", str(found))
-    if isinstance(found, _NAMES_OF_GRAPHS):
-        for field, text, wanted in wrong_texts(found):
-            raise malformed(f"{where}.{field}", wanted.value, brief(text))
-    if isinstance(found, _NAMES_OF_PARTS):
-        for item in dataclasses.fields(found):
-            text = getattr(found, item.name)
+    if isinstance(value, Type) and not value.exists:
+        raise malformed(where, "an existing type, such as float64", str(value))
+    if isinstance(value, _NAMES_OF_GRAPHS):
+        for field, text, expected in wrong_texts(value):
+            raise malformed(f"{where}.{field}", expected.value, brief(text))
+    if isinstance(value, _NAMES_OF_PARTS):
+        for item in dataclasses.fields(value):
+            text = getattr(value, item.name)
             if isinstance(text, str) and not is_part_name(text):
                 raise malformed(
                     f"{where}.{item.name}",
                     f"a name of 1 to {LONGEST_NAME:,} printable characters, without < and >",
                     brief(text),
                 )
-    if isinstance(found, SourceLocation) and found.line < 0:
-        raise malformed(f"{where}.line", "a line of a file", str(found.line))
+    if isinstance(value, SourceLocation) and value.line < 0:
+        raise malformed(f"{where}.line", "a line of a file", str(value.line))
 
 
 def is_part_name(text: str) -> bool:
@@ -495,8 +495,8 @@ def _check_sites(design: PlacedDesign) -> None:
     for unit in design.netlist.units:
         site = design.sites.get(unit.name)
         place = -1 if site is None else site.slot // fabric.units_per_position
-        there = site is not None and 0 <= place < len(border)
-        if site is None or not there or border[place] != (site.row, site.column):
+        valid = site is not None and 0 <= place < len(border)
+        if site is None or not valid or border[place] != (site.row, site.column):
             raise _wrong(design, f"the place of {unit.name!r}", "a place at the border", str(site))
         if site.slot in taken:
             raise _wrong(design, f"the place of {unit.name!r}", "a place of its own", str(site))

@@ -67,11 +67,11 @@ def wires_of(design: PlacedDesign, net: str) -> list[Wire]:
 
 def tracks_of(design: PlacedDesign) -> dict[Wire, list[str]]:
     """For each wire in use the names of its nets, one for each track."""
-    found: dict[Wire, list[str]] = {}
+    names: dict[Wire, list[str]] = {}
     for net in design.netlist.nets:
         for wire in wires_of(design, net.name):
-            found.setdefault(wire, []).append(net.name)
-    return found
+            names.setdefault(wire, []).append(net.name)
+    return names
 
 
 def figures_of(design: PlacedDesign) -> PlacementFigures:
@@ -79,8 +79,8 @@ def figures_of(design: PlacedDesign) -> PlacementFigures:
     netlist, fabric = design.netlist, design.fabric
     used = Counter(cell.kind for cell in netlist.cells)
     used[CellKind.UNIT] = len(netlist.units)
-    there = {kind: len(fabric.cells(kind)) for kind in CellKind}
-    there[CellKind.UNIT] = fabric.units
+    available = {kind: len(fabric.cells(kind)) for kind in CellKind}
+    available[CellKind.UNIT] = fabric.units
     perimeter, stages = 0, dict[str, tuple[int, int]]()
     for net in netlist.nets:
         ends = [design.sites[part] for part in (net.source.part, *(s.end.part for s in net.sinks))]
@@ -89,13 +89,13 @@ def figures_of(design: PlacedDesign) -> PlacementFigures:
         latencies = [branch.latency for branch in design.branches[net.name]]
         least, most = stages.get(net.group, (latencies[0], latencies[0]))
         stages[net.group] = (min(least, *latencies), max(most, *latencies))
-    hops = [len(branch.path) - 1 for found in design.branches.values() for branch in found]
+    hops = [len(branch.path) - 1 for branches in design.branches.values() for branch in branches]
     lengths = [len(cell.program.instructions) for cell in netlist.cells]
     tracks = tracks_of(design)
-    fmas = there[CellKind.FMA]
+    fmas = available[CellKind.FMA]
     return PlacementFigures(
         used={kind: used[kind] for kind in CellKind},
-        there=there,
+        there=available,
         fma_usage=Fraction(used[CellKind.FMA], fmas) if fmas else Fraction(0),
         half_perimeter=perimeter,
         wires=sum(map(len, tracks.values())),

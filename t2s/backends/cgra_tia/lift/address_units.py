@@ -42,11 +42,11 @@ def unit_machine(
     )
 
 
-def sequence_value(found: PartClass, address: AffineSum) -> Expr:
+def sequence_value(part_class: PartClass, address: AffineSum) -> Expr:
     """The word that a unit without a tensor sends in a step of its nest."""
-    terms = list(zip(found.space_names, found.base[0], strict=True))
-    terms += zip(found.loop_names, address.coefficients, strict=False)
-    total: Expr = const(found.base[1], WORD)
+    terms = list(zip(part_class.space_names, part_class.base[0], strict=True))
+    terms += zip(part_class.loop_names, address.coefficients, strict=False)
+    total: Expr = const(part_class.base[1], WORD)
     for name, factor in terms:
         if factor:
             index = Cast(value=Index(name=name), type=WORD)
@@ -84,12 +84,12 @@ def _loading(
     load = Load(
         target="loaded", tensor=tensor.name, indices=_indices(unit, tensor), type=tensor.type
     )
-    there = Rule(
+    fetch = Rule(
         name="load", body=(load,), takes=needs, puts=_puts(outputs, loaded, tag), next="step"
     )
     none = const(0.0 if word.is_float else 0, word)
     passed = Rule(name="pass", takes=needs, puts=_puts(outputs, none, tag), next="step")
-    return (Choice(when=equals(tag, 0), inside=there), Choice(inside=passed))
+    return (Choice(when=equals(tag, 0), inside=fetch), Choice(inside=passed))
 
 
 def _storing(unit: StreamUnit, tensor: Tensor, needs: tuple[str, ...]) -> tuple[Choice, ...]:

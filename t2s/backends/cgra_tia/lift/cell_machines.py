@@ -140,14 +140,14 @@ class CellMachine:
         )
 
     def _names(self, channels: Sequence[int]) -> tuple[str, ...]:
-        found: list[str] = []
+        names: list[str] = []
         for channel in channels:
             if channel >= LANDING:
-                found.append(self.landings[channel - LANDING])
+                names.append(self.landings[channel - LANDING])
                 continue
             own = self.inputs[channel]
-            found += [own.name] if own.tags is None else [own.name, own.tags]
-        return tuple(found)
+            names += [own.name] if own.tags is None else [own.name, own.tags]
+        return tuple(names)
 
     def _tests(self, instruction: isa.Instruction, channels: Sequence[int]) -> Expr | None:
         checks = (c for c in instruction.trigger.checks if c.channel in channels)
@@ -333,20 +333,20 @@ def states_of(
 ) -> tuple[PredicateState, ...]:
     """The reachable states, beginning with the initial one; ``name`` is for errors."""
     _check_heads(program, name)
-    found: dict[tuple[int, frozenset[int]], PredicateState] = {}
+    states: dict[tuple[int, frozenset[int]], PredicateState] = {}
     waiting = [(0, frozenset[int]())]
     while waiting:
         predicates, pending = waiting.pop()
-        if (predicates, pending) in found:
+        if (predicates, pending) in states:
             continue
         state = _state(program, name, fed, predicates, pending)
-        found[predicates, pending] = state
+        states[predicates, pending] = state
         for group in state.groups:
             for instruction in group.instructions:
                 after = next_pending(instruction, pending)
-                states = next_states(instruction, predicates)
-                waiting += [(each, after) for each in reversed(states)]
-    return tuple(found.values())
+                successors = next_states(instruction, predicates)
+                waiting += [(each, after) for each in reversed(successors)]
+    return tuple(states.values())
 
 
 def landing(instruction: isa.Instruction, pending: Collection[int]) -> list[int]:
@@ -367,8 +367,11 @@ def slow_register(instruction: isa.Instruction) -> int | None:
 
 def next_pending(instruction: isa.Instruction, pending: frozenset[int]) -> frozenset[int]:
     """The registers that are pending after a firing."""
-    left, slow = pending.difference(landing(instruction, pending)), slow_register(instruction)
-    return left if slow is None else left | {slow}
+    pending_after, slow = (
+        pending.difference(landing(instruction, pending)),
+        slow_register(instruction),
+    )
+    return pending_after if slow is None else pending_after | {slow}
 
 
 def next_states(instruction: isa.Instruction, predicates: int) -> tuple[int, ...]:
@@ -381,19 +384,19 @@ def next_states(instruction: isa.Instruction, predicates: int) -> tuple[int, ...
     return tuple(dict.fromkeys(after))
 
 
-def exclusive(one: isa.Instruction, other: isa.Instruction, channels: Collection[int]) -> bool:
+def exclusive(first: isa.Instruction, second: isa.Instruction, channels: Collection[int]) -> bool:
     """Whether no tags on these channels allow both."""
     return any(
         a.channel == b.channel and a.channel in channels and _apart(a, b)
-        for a in one.trigger.checks
-        for b in other.trigger.checks
+        for a in first.trigger.checks
+        for b in second.trigger.checks
     )
 
 
-def _apart(one: isa.TagCheck, other: isa.TagCheck) -> bool:
-    if one.equal and other.equal:
-        return one.tag != other.tag
-    return one.equal is not other.equal and one.tag == other.tag
+def _apart(first: isa.TagCheck, second: isa.TagCheck) -> bool:
+    if first.equal and second.equal:
+        return first.tag != second.tag
+    return first.equal is not second.equal and first.tag == second.tag
 
 
 def _state(
@@ -493,5 +496,7 @@ def _shown(number: int, instruction: isa.Instruction) -> str:
 
 def reachable(states: Sequence[PredicateState]) -> tuple[isa.Instruction, ...]:
     """The instructions that may fire."""
-    found = {id(i): i for state in states for group in state.groups for i in group.instructions}
-    return tuple(found.values())
+    instructions = {
+        id(i): i for state in states for group in state.groups for i in group.instructions
+    }
+    return tuple(instructions.values())

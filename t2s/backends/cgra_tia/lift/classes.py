@@ -144,9 +144,9 @@ def classes_of(
         groups.setdefault(_key(part, firings.get(part.name), kinds), []).append(part)
     names, origins = NameSupply(), _Origins(netlist)
     return tuple(
-        replace(found, name=names.fresh(found.name))
+        replace(part_class, name=names.fresh(part_class.name))
         for group in groups.values()
-        for found in _settled(group, firings, origins)
+        for part_class in _settled(group, firings, origins)
     )
 
 
@@ -190,18 +190,20 @@ def _settled(
         yield alone
 
 
-def _without_holes(found: PartClass, firings: Mapping[str, StaticFirings]) -> Iterator[PartClass]:
+def _without_holes(
+    part_class: PartClass, firings: Mapping[str, StaticFirings]
+) -> Iterator[PartClass]:
     """Split a large class with holes into a few boxes, if a few are enough.
 
     The simulator would otherwise treat its PEs one by one.
     """
-    large = found.exists is not None and len(found.parts) >= _MANY
-    boxes = list(_in_boxes(found.parts)) if large else []
-    classes = [_class(some, firings, [found.points[p.name] for p in some]) for some in boxes]
+    large = part_class.exists is not None and len(part_class.parts) >= _MANY
+    boxes = list(_in_boxes(part_class.parts)) if large else []
+    classes = [_class(some, firings, [part_class.points[p.name] for p in some]) for some in boxes]
     if 1 < len(classes) <= _MOST_BOXES and None not in classes:
         yield from (each for each in classes if each is not None)
     else:
-        yield found
+        yield part_class
 
 
 def _in_boxes(parts: Sequence[Part]) -> Iterator[list[Part]]:
@@ -250,15 +252,15 @@ def _class(
         if form is None:
             return None
         base = form
-    found = PartClass(
+    part_class = PartClass(
         name=_identifier(parts[0]),
         parts=tuple(parts),
         points={part.name: point for part, point in zip(parts, points, strict=True)},
         firings=firings.get(parts[0].name),
         base=base,
     )
-    boxed = found.exists is not None or len(parts) == _volume(found.space)
-    return found if boxed else None
+    boxed = part_class.exists is not None or len(parts) == _volume(part_class.space)
+    return part_class if boxed else None
 
 
 def _volume(space: Sequence[SpaceDimension]) -> int:
@@ -324,15 +326,15 @@ def affine_form(points: Sequence[Point], values: Sequence[int]) -> tuple[Point, 
     """Coefficients and a constant that give these values at these points."""
     if len(set(values)) == 1:
         return (0,) * len(points[0]), values[0]
-    matrix, wanted = np.array(points, np.int64), np.array(values, np.int64)
+    matrix, target = np.array(points, np.int64), np.array(values, np.int64)
     for axis in range(matrix.shape[1]):
-        rest = wanted - matrix[:, axis]
+        rest = target - matrix[:, axis]
         if (rest == rest[0]).all():
             return tuple(int(n == axis) for n in range(matrix.shape[1])), int(rest[0])
     columns = np.column_stack([matrix, np.ones(len(points), np.int64)]).astype(np.float64)
-    solution = np.rint(np.linalg.lstsq(columns, wanted.astype(np.float64), rcond=None)[0])
+    solution = np.rint(np.linalg.lstsq(columns, target.astype(np.float64), rcond=None)[0])
     factors = solution[:-1].astype(np.int64)
-    if not (matrix @ factors + int(solution[-1]) == wanted).all():
+    if not (matrix @ factors + int(solution[-1]) == target).all():
         return None
     return tuple(map(int, factors)), int(solution[-1])
 
@@ -341,13 +343,13 @@ def mapped(
     names: Sequence[str], points: Sequence[Point], images: Sequence[Point]
 ) -> tuple[Expr, ...] | None:
     """Expressions over the index names that give the image of each point."""
-    found: list[Expr] = []
+    expressions: list[Expr] = []
     for axis in range(len(images[0])):
         form = affine_form(points, [image[axis] for image in images])
         if form is None:
             return None
-        found.append(affine(dict(zip(names, form[0], strict=True)), form[1]))
-    return tuple(found)
+        expressions.append(affine(dict(zip(names, form[0], strict=True)), form[1]))
+    return tuple(expressions)
 
 
 def inside(names: Sequence[str], part: Collection[Point], whole: Collection[Point]) -> Expr | None:
@@ -357,9 +359,9 @@ def inside(names: Sequence[str], part: Collection[Point], whole: Collection[Poin
     if not rest:
         return TRUE
     for tried in (_in_box, _listed, _inside_boxes):
-        found = tried(names, part, whole)
-        if found is not None:
-            return found
+        condition = tried(names, part, whole)
+        if condition is not None:
+            return condition
         outside = tried(names, rest, whole)
         if outside is not None:
             return ~outside
@@ -379,12 +381,12 @@ def _greedy_boxes(
     part: Collection[Point], whole: Collection[Point], axes: Sequence[int]
 ) -> list[set[Point]]:
     """Each box starts at the first remaining point, and grows along one axis after another."""
-    left = np.array(sorted(part), np.int64)
-    avoided = np.array(sorted(set(whole) - set(part)), np.int64).reshape(-1, left.shape[1])
-    inner = left
-    found: list[set[Point]] = []
-    while len(left):
-        low, high = left[0].copy(), left[0].copy()
+    remaining = np.array(sorted(part), np.int64)
+    avoided = np.array(sorted(set(whole) - set(part)), np.int64).reshape(-1, remaining.shape[1])
+    inner = remaining
+    boxes: list[set[Point]] = []
+    while len(remaining):
+        low, high = remaining[0].copy(), remaining[0].copy()
         for axis in axes:
             for values, step in ((high, 1), (low, -1)):
                 for value in np.unique(inner[:, axis])[::step]:
@@ -394,10 +396,10 @@ def _greedy_boxes(
                     if _those_within(avoided, low, high).any():
                         values[axis] = before
                         break
-        mine = _those_within(left, low, high)
-        found.append({tuple(map(int, point)) for point in left[mine]})
-        left = left[~mine]
-    return found
+        mine = _those_within(remaining, low, high)
+        boxes.append({tuple(map(int, point)) for point in remaining[mine]})
+        remaining = remaining[~mine]
+    return boxes
 
 
 def _those_within(points: Array, low: Array, high: Array) -> Array:
@@ -428,8 +430,8 @@ def _inside_boxes(names: Sequence[str], part: set[Point], whole: set[Point]) -> 
     for box in boxes:
         low, high = _box(box)
         rest = {point for point in whole if _within(point, low, high)}
-        one = _in_box(names, rest, whole)
-        result = one if result is None or one is None else result | one
+        condition = _in_box(names, rest, whole)
+        result = condition if result is None or condition is None else result | condition
     return result
 
 
@@ -439,10 +441,10 @@ def _listed(names: Sequence[str], part: set[Point], whole: set[Point]) -> Expr |
         return None
     result: Expr | None = None
     for point in sorted(part):
-        one = conjunction(
+        condition = conjunction(
             *(equals(Index(name=name), at) for name, at in zip(names, point, strict=True))
         )
-        result = one if result is None or one is None else result | one
+        result = condition if result is None or condition is None else result | condition
     return result
 
 

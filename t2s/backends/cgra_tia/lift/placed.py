@@ -105,13 +105,13 @@ def lift_placed(design: PlacedDesign, *, fused: bool = True) -> Graph:
     nodes: list[Node] = []
     channels = [channel for link in links for channel in (link.channel, link.tags) if channel]
     names = NameSupply([channel.name for channel in channels])
-    for found in classes:
-        if found.is_machine:
-            landings = _landings(found, kinds, design.fabric, names)
+    for part_class in classes:
+        if part_class.is_machine:
+            landings = _landings(part_class, kinds, design.fabric, names)
             channels += landings.values()
-            nodes.append(machine_of(found, links, landings, kinds, tensors, core, fused=fused))
+            nodes.append(machine_of(part_class, links, landings, kinds, tensors, core, fused=fused))
         else:
-            nodes.append(array_of(found, links, kinds, tensors, core, fused=fused))
+            nodes.append(array_of(part_class, links, kinds, tensors, core, fused=fused))
     graph = Graph(
         name=netlist.name,
         nodes=tuple(nodes),
@@ -127,11 +127,13 @@ def parts_of_nodes(design: PlacedDesign) -> dict[str, tuple[str, ...]]:
     """For each node of the lifted graph, the names of the cells or units that it stands for."""
     kinds = WordKinds(design.netlist)
     classes = classes_of(design.netlist, StaticCells(design.netlist).firings, kinds)
-    return {found.name: tuple(part.name for part in found.parts) for found in classes}
+    return {
+        part_class.name: tuple(part.name for part in part_class.parts) for part_class in classes
+    }
 
 
 def machine_of(
-    found: PartClass,
+    part_class: PartClass,
     links: Sequence[Link],
     landings: Mapping[int, Channel],
     kinds: WordKinds,
@@ -141,22 +143,24 @@ def machine_of(
     fused: bool,
 ) -> Machine:
     """The node of a cell or a unit whose firings depend on tokens."""
-    cell = found.first
+    cell = part_class.first
     inputs = {
         link.input: TokenChannel(link.channel.name, link.tags.name if link.tags else "")
         for link in links
-        if link.channel.sink == found.name
+        if link.channel.sink == part_class.name
     }
     outputs: dict[int, list[TokenChannel]] = {}
     for link in links:
-        if link.channel.source == found.name:
+        if link.channel.source == part_class.name:
             tags = link.tags.name if link.tags is not None else ""
             outputs.setdefault(link.output, []).append(TokenChannel(link.channel.name, tags))
     if isinstance(cell, StreamUnit):
         tensor = tensors[cell.tensor or ""]
-        return unit_machine(found.name, cell, tensor, inputs, outputs.get(0, ()), found.location)
+        return unit_machine(
+            part_class.name, cell, tensor, inputs, outputs.get(0, ()), part_class.location
+        )
     machine = CellMachine(
-        name=found.name,
+        name=part_class.name,
         label=repr(cell.name),
         program=cell.program,
         states=states_of(cell.program, repr(cell.name), inputs),
@@ -170,32 +174,32 @@ def machine_of(
         landings={number: channel.name for number, channel in landings.items()},
         fused=fused,
         endless=True,
-        location=found.location,
+        location=part_class.location,
     )
     return machine.build(Role.COMPUTE if is_compute(cell) else Role.RELAY)
 
 
 def _landings(
-    found: PartClass, kinds: WordKinds, fabric: CgraFabric, names: NameSupply
+    part_class: PartClass, kinds: WordKinds, fabric: CgraFabric, names: NameSupply
 ) -> dict[int, Channel]:
     """A channel from a cell to itself for each register that receives FMA results."""
-    cell = found.first
+    cell = part_class.first
     if not isinstance(cell, NetCell):
         return {}
     slow = map(slow_register, cell.program.instructions)
     registers = {number for number in slow if number is not None}
     return {
         number: Channel(
-            name=names.fresh(f"{found.name}_r{number}"),
+            name=names.fresh(f"{part_class.name}_r{number}"),
             stream=StreamType(element=kinds.register(cell.name, number)),
-            source=found.name,
-            sink=found.name,
+            source=part_class.name,
+            sink=part_class.name,
             shape=(),
             source_index=(),
             sink_index=(),
             capacity=2,
             latency=max(1, fabric.fma_latency),
-            location=found.location,
+            location=part_class.location,
         )
         for number in sorted(registers)
     }
@@ -207,7 +211,7 @@ FALSE = const(False, BOOL)
 
 
 def array_of(
-    found: PartClass,
+    part_class: PartClass,
     links: Sequence[Link],
     kinds: WordKinds,
     tensors: Mapping[str, Tensor],
@@ -216,25 +220,27 @@ def array_of(
     fused: bool,
 ) -> PEArray:
     """The node of a class of cells or of units."""
-    body = ArrayBody(found=found, links=links, kinds=kinds, tensors=tensors, core=core, fused=fused)
-    match found.first:
+    body = ArrayBody(
+        part_class=part_class, links=links, kinds=kinds, tensors=tensors, core=core, fused=fused
+    )
+    match part_class.first:
         case StreamUnit() as unit:
             body.unit(unit)
             roles = {UnitKind.LOAD: Role.LOAD, UnitKind.STORE: Role.STORE}
             role = roles.get(unit.kind, Role.RELAY)
         case NetCell():
-            assert found.firings is not None
-            body.cell(found.firings)
-            role = Role.COMPUTE if is_compute(found.first) else Role.RELAY
+            assert part_class.firings is not None
+            body.cell(part_class.firings)
+            role = Role.COMPUTE if is_compute(part_class.first) else Role.RELAY
     return PEArray(
-        name=found.name,
+        name=part_class.name,
         role=role,
-        space=found.space,
-        exists=found.exists,
-        loops=found.loops,
+        space=part_class.space,
+        exists=part_class.exists,
+        loops=part_class.loops,
         registers=tuple(body.registers.values()),
         body=tuple(body.statements),
-        location=found.location,
+        location=part_class.location,
     )
 
 
@@ -242,7 +248,7 @@ def array_of(
 class ArrayBody:
     """Collects the statements and the registers of a node."""
 
-    found: PartClass
+    part_class: PartClass
     links: Sequence[Link]
     kinds: WordKinds
     tensors: Mapping[str, Tensor]
@@ -254,7 +260,7 @@ class ArrayBody:
 
     @property
     def _name(self) -> str:
-        return self.found.first.name
+        return self.part_class.first.name
 
     # -- units ---------------------------------------------------------------------------------
 
@@ -275,18 +281,18 @@ class ArrayBody:
             loaded = Local(name="loaded", type=tensor.type)
             value = _converted(loaded, DOUBLE if tensor.type.is_float else WORD)
         elif unit.address is not None:
-            value = sequence_value(self.found, unit.address)
+            value = sequence_value(self.part_class, unit.address)
         self._send(
-            0, value, self._tag([(c.tag, _case(c, self.found.loop_names)) for c in unit.tags])
+            0, value, self._tag([(c.tag, _case(c, self.part_class.loop_names)) for c in unit.tags])
         )
 
     def _indices(self, unit: StreamUnit, tensor: Tensor) -> tuple[Expr, ...]:
         """The subscripts of a unit's address in its row-major array."""
-        factors, constant = self.found.base
-        names = self.found.space_names
+        factors, constant = self.part_class.base
+        names = self.part_class.space_names
         terms = dict(zip(names, factors, strict=True))
         if unit.address is not None:
-            coefficients = zip(self.found.loop_names, unit.address.coefficients, strict=False)
+            coefficients = zip(self.part_class.loop_names, unit.address.coefficients, strict=False)
             terms |= dict(coefficients)
         shape = tensor.allocated
         split = self._by_dimension(terms, constant, shape)
@@ -296,28 +302,30 @@ class ArrayBody:
         self, terms: Mapping[str, int], constant: int, shape: Sequence[int]
     ) -> tuple[Expr, ...] | None:
         """An affine subscript for each dimension; ``None`` if one of them leaves its extent."""
-        ranges = {d.name: (d.minimum, d.minimum + d.extent - 1) for d in self.found.space}
-        for name, loop in zip(self.found.loop_names, self.found.nest.loops, strict=True):
+        ranges = {d.name: (d.minimum, d.minimum + d.extent - 1) for d in self.part_class.space}
+        for name, loop in zip(self.part_class.loop_names, self.part_class.nest.loops, strict=True):
             if any(loop.extent.coefficients):
                 return None
             ranges[name] = (0, max(0, loop.extent.constant - 1))
-        left, rest = dict(terms), constant
-        found: list[Expr] = []
+        coefficients, rest = dict(terms), constant
+        subscripts: list[Expr] = []
         stride = 1
         for extent in shape:
             stride *= extent
         for extent in shape:
             stride //= max(1, extent)
-            own = {name: _quotient(factor, stride) for name, factor in left.items()}
+            own = {name: _quotient(factor, stride) for name, factor in coefficients.items()}
             at = _quotient(rest, stride)
-            left = {name: factor - own[name] * stride for name, factor in left.items()}
+            coefficients = {
+                name: factor - own[name] * stride for name, factor in coefficients.items()
+            }
             rest -= at * stride
             ends = [(factor * ranges[n][0], factor * ranges[n][1]) for n, factor in own.items()]
             low, high = at + sum(map(min, ends)), at + sum(map(max, ends))
             if low < 0 or high >= extent:
                 return None
-            found.append(affine(own, at))
-        return tuple(found)
+            subscripts.append(affine(own, at))
+        return tuple(subscripts)
 
     # -- cells ---------------------------------------------------------------------------------
 
@@ -352,14 +360,14 @@ class ArrayBody:
         if not prologue:
             return list(steady)
         first, later = (equals(Index(name=ROUND), number) for number in (0, 1))
-        found: list[tuple[isa.Instruction, Expr]] = []
+        actions: list[tuple[isa.Instruction, Expr]] = []
         for number, instruction in enumerate(prologue):
             own = equals(Index(name=STEP), number) if len(prologue) > 1 else None
-            found.append((instruction, all_hold(first, own)))
-        return found + [(i, all_hold(later, when)) for i, when in steady]
+            actions.append((instruction, all_hold(first, own)))
+        return actions + [(i, all_hold(later, when)) for i, when in steady]
 
     def _read_registers(self, instructions: Sequence[isa.Instruction]) -> None:
-        cell = self.found.first
+        cell = self.part_class.first
         assert isinstance(cell, NetCell)
         initial = dict(cell.program.initial)
         read = {
@@ -397,18 +405,18 @@ class ArrayBody:
         return Local(name=name, type=value.type)
 
     def _computed(self, instruction: isa.Instruction, operands: Sequence[Expr]) -> Expr:
-        found = expression_of(instruction.opcode, operands, WORD, fused=self.fused)
-        if found is None:
+        value = expression_of(instruction.opcode, operands, WORD, fused=self.fused)
+        if value is None:
             position = instruction.position
             line = "" if position is None else f" in line {position.line}"
             raise UserError(
                 f"graphs have no {instruction.opcode.value!r}, which {self._name!r} does{line}",
-                location=self.found.location,
+                location=self.part_class.location,
                 expected="an operator on 64-bit integers or on floats that graphs have",
                 given=instruction.opcode.value,
                 hint="the interpreter runs it",
             )
-        return found
+        return value
 
     def _operand(self, instruction: isa.Instruction, number: int, result: Type) -> Expr:
         source: isa.Source = instruction.sources[number]
@@ -430,7 +438,7 @@ class ArrayBody:
         mine = [
             link
             for link in self.links
-            if link.channel.sink == self.found.name and link.input == port
+            if link.channel.sink == self.part_class.name and link.input == port
         ]
         taken: list[tuple[Expr, Expr]] = []
         for number, link in enumerate(mine):
@@ -448,7 +456,7 @@ class ArrayBody:
     def _send(self, port: int, value: Expr, tag: Expr, when: Expr = TRUE) -> None:
         """Put a token into every branch of the net at an output."""
         for link in self.links:
-            if link.channel.source == self.found.name and link.output == port:
+            if link.channel.source == self.part_class.name and link.output == port:
                 condition = conjunction(link.sends, when)
                 self.statements.append(
                     Send(channel=link.channel.name, value=value, condition=condition)
@@ -462,11 +470,11 @@ class ArrayBody:
         """The tag of the first case that holds, 0 if none does."""
         result: Expr = const(0, INT32)
         for tag, when in reversed(cases):
-            one = const(tag, INT32)
+            number = const(tag, INT32)
             result = (
-                one
+                number
                 if when == TRUE
-                else Select(condition=when, if_true=one, if_false=result, type=INT32)
+                else Select(condition=when, if_true=number, if_false=result, type=INT32)
             )
         return result
 
@@ -474,10 +482,10 @@ class ArrayBody:
         """The condition under which an action happens in a step of the nest."""
         if action.tags is None:
             return TRUE
-        nest = self.found.nest
+        nest = self.part_class.nest
         result: Expr = const(0 in action.tags, BOOL)
         for case in reversed(nest.tags):
-            holds = _case(case, self.found.loop_names)
+            holds = _case(case, self.part_class.loop_names)
             if case.tag in action.tags:
                 result = TRUE if TRUE in (holds, result) else _either(holds, result)
             elif holds == TRUE:
@@ -581,8 +589,8 @@ def links_of(
     design: PlacedDesign, classes: Sequence[PartClass], kinds: WordKinds
 ) -> tuple[Link, ...]:
     """The channels of a design."""
-    owner = {part.name: found for found in classes for part in found.parts}
-    by_name = {found.name: found for found in classes}
+    owner = {part.name: part_class for part_class in classes for part in part_class.parts}
+    by_name = {part_class.name: part_class for part_class in classes}
     bundles: dict[_Bundle, list[_Ends]] = {}
     origins: dict[_Bundle, Net] = {}
     slow = _slow_outputs(design)
@@ -603,7 +611,7 @@ def links_of(
             bundles.setdefault(bundle, []).append(ends)
             origins.setdefault(bundle, net)
     names = NameSupply()
-    found: list[Link] = []
+    links: list[Link] = []
     for bundle, pairs in bundles.items():
         net = origins[bundle]
         stream = StreamType(element=kinds.output(net.source.part, net.source.port))
@@ -616,8 +624,8 @@ def links_of(
             if by_name[bundle.sink].is_machine:
                 stream_of_tags = StreamType(element=INT32)
                 tags = replace(channel, name=names.fresh(f"{name}_tag"), stream=stream_of_tags)
-            found.append(replace(link, channel=channel, tags=tags))
-    return tuple(found)
+            links.append(replace(link, channel=channel, tags=tags))
+    return tuple(links)
 
 
 def _slow_outputs(design: PlacedDesign) -> set[tuple[str, int]]:
@@ -640,9 +648,9 @@ def _bundled(
     def fits(branches: Sequence[_Ends]) -> bool:
         return _link(classes, bundle, branches, "trial", stream) is not None
 
-    for found in (_by_free_axes(pairs), _by_offset(pairs)):
-        if all(map(fits, found)):
-            return found
+    for bundles in (_by_free_axes(pairs), _by_offset(pairs)):
+        if all(map(fits, bundles)):
+            return bundles
     return [
         some
         for branches in _by_offset(pairs)
@@ -672,10 +680,10 @@ def _difference(sink: Point, source: Point) -> Point:
 
 
 def _grouped(pairs: Sequence[_Ends], labels: Sequence[Point]) -> list[list[_Ends]]:
-    found: dict[Point, list[_Ends]] = {}
+    groups: dict[Point, list[_Ends]] = {}
     for pair, label in zip(pairs, labels, strict=True):
-        found.setdefault(label, []).append(pair)
-    return list(found.values())
+        groups.setdefault(label, []).append(pair)
+    return list(groups.values())
 
 
 def _link(

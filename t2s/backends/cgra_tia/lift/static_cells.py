@@ -43,12 +43,12 @@ class TaggedSteps:
     @property
     def possible(self) -> frozenset[int]:
         """The tags that can occur."""
-        found: set[int] = set()
+        tags: set[int] = set()
         for case in self.tags:
-            found.add(case.tag)
+            tags.add(case.tag)
             if not case.when:
-                return frozenset(found)
-        return frozenset({0, *found})
+                return frozenset(tags)
+        return frozenset({0, *tags})
 
 
 def restricted(nest: TaggedSteps, tags: frozenset[int]) -> TaggedSteps | None:
@@ -65,16 +65,16 @@ def restricted(nest: TaggedSteps, tags: frozenset[int]) -> TaggedSteps | None:
     if min(extents) < 1 or prod(extents[axis] for axis in used) > _MOST_STEPS:
         return None
     steps = np.indices([extents[axis] if axis in used else 1 for axis in range(len(extents))])
-    found = np.isin(_tags_at(nest.tags, steps), sorted(tags))
-    if not found.any():
+    selected = np.isin(_tags_at(nest.tags, steps), sorted(tags))
+    if not selected.any():
         return None
     low, high = [0] * len(extents), [extent - 1 for extent in extents]
     for axis in used:
-        others = tuple(n for n in range(found.ndim) if n != axis)
-        there = np.flatnonzero(found.any(axis=others))
-        low[axis], high[axis] = int(there[0]), int(there[-1])
+        others = tuple(n for n in range(selected.ndim) if n != axis)
+        positions = np.flatnonzero(selected.any(axis=others))
+        low[axis], high[axis] = int(positions[0]), int(positions[-1])
     box = tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))
-    if not found[box].all():
+    if not selected[box].all():
         return None
     return TaggedSteps(
         loops=tuple(
@@ -145,13 +145,15 @@ class StaticCells:
             for net in self.netlist.nets
             for sink in net.sinks
         }
-        left = list(self._programs)
-        while left:
-            found = {name: firings for name in left if (firings := self._try(name)) is not None}
-            if not found:
+        undecided = list(self._programs)
+        while undecided:
+            decided = {
+                name: firings for name in undecided if (firings := self._try(name)) is not None
+            }
+            if not decided:
                 break
-            self.firings |= found
-            left = [name for name in left if name not in found]
+            self.firings |= decided
+            undecided = [name for name in undecided if name not in decided]
 
     def _try(self, cell: str) -> StaticFirings | None:
         prologue, instructions = isa.prologue_of(self._programs[cell].instructions)

@@ -52,16 +52,16 @@ def lower_to_netlist(
     that share a cell run ahead of one another.  Raises ``UnsupportedError`` if ``unsupported`` is
     not empty.
     """
-    found = lowered(graph, contract=contract, interval=interval, fma_latency=fma_latency)
-    if isinstance(found, Netlist):
-        return found
-    raise refusal("cgra_tia", graph, found)
+    result = lowered(graph, contract=contract, interval=interval, fma_latency=fma_latency)
+    if isinstance(result, Netlist):
+        return result
+    raise refusal("cgra_tia", graph, result)
 
 
 def unsupported(graph: Graph, *, contract: bool = True) -> list[Unsupported]:
     """Every reason why a graph cannot be lowered; empty if it can."""
-    found = lowered(graph, contract=contract)
-    return [] if isinstance(found, Netlist) else found
+    result = lowered(graph, contract=contract)
+    return [] if isinstance(result, Netlist) else result
 
 
 # A whole graph through all passes, collecting what is refused.
@@ -80,8 +80,8 @@ def lowered(
     replays: list[Replay] = []
     for node in graph.pe_arrays:
         try:
-            found, buffers = _of_node(streams, node)
-            processes += found
+            node_processes, buffers = _of_node(streams, node)
+            processes += node_processes
             replays += buffers
         except NotLowered as refused:
             problems.append(refused.problem)
@@ -96,8 +96,8 @@ def lowered(
         if process.origin.node in refused_nodes:
             continue
         try:
-            if made := draft_cells(process, contract=contract):
-                drafts.append(made)
+            if process_cells := draft_cells(process, contract=contract):
+                drafts.append(process_cells)
         except NotLowered as refused:
             problems.append(refused.problem)
             refused_nodes.add(process.origin.node)
@@ -148,7 +148,7 @@ def _of_node(streams: StreamTable, node: PEArray) -> tuple[list[CellProcess], li
 def _of_memory(graph: Graph) -> list[Unsupported]:
     """Refuse arrays that are stored and loaded again: stream units do not wait for one another."""
     stored = {s.tensor for node in graph.pe_arrays for s in node.body if isinstance(s, Store)}
-    found: list[Unsupported] = []
+    problems: list[Unsupported] = []
     for node in graph.pe_arrays:
         again = {s.tensor for s in node.body if isinstance(s, Load)} & stored
         for name in sorted(again):
@@ -156,10 +156,10 @@ def _of_memory(graph: Graph) -> list[Unsupported]:
                 f"it loads {name!r}, which the design stores, and a stream unit does not wait for "
                 "another one: take the values through a channel (stream)"
             )
-            found.append(
+            problems.append(
                 Unsupported(subject=f"node {node.name!r}", why=why, location=node.location)
             )
-    return found
+    return problems
 
 
 def _mixed(node: PEArray, machine: Machine) -> Unsupported:

@@ -82,11 +82,11 @@ class Assembly:
 
     def add_shared(self, cell: SharedCell, index: int) -> None:
         """Add a cell of a process that several operations share."""
-        made = cell.merged()
-        draft = made.draft
-        ports = ports_of(draft, made.actions, tagged=True)
+        program = cell.merged()
+        draft = program.draft
+        ports = ports_of(draft, program.actions, tagged=True)
         assert ports.tags is not None
-        self._add_program(draft, made.actions, ports, made.turns)
+        self._add_program(draft, program.actions, ports, program.turns)
         for turn, part in enumerate(cell.parts):
             for wire in part.inputs:
                 port = ports.inputs.get(TakenAgain(wire=wire, turn=turn), ports.inputs.get(wire))
@@ -97,7 +97,7 @@ class Assembly:
             self._sink(wire, Endpoint(part=draft.name, port=ports.inputs[wire]))
         end = Endpoint(part=draft.name, port=ports.tags)
         origin = draft.process.origin
-        self._controlled.append(Controlled(end=end, nest=made.nest, index=index, origin=origin))
+        self._controlled.append(Controlled(end=end, nest=program.nest, index=index, origin=origin))
 
     def _add_program(
         self,
@@ -456,24 +456,24 @@ class _Writer:
 
     def _sources(self, operands: Sequence[WordLiteral | Wire]) -> tuple[isa.Source, ...]:
         """The operands: one constant can be an immediate, others are initial register values."""
-        found: list[isa.Source] = []
+        sources: list[isa.Source] = []
         immediate = False
         for operand in operands:
             if not isinstance(operand, WordLiteral) and operand in self._draft.residents:
-                found.append(isa.FromRegister(self.registers[operand]))
+                sources.append(isa.FromRegister(self.registers[operand]))
                 continue
             if not isinstance(operand, WordLiteral):
-                found.append(isa.FromChannel(self._ports.inputs[operand]))
+                sources.append(isa.FromChannel(self._ports.inputs[operand]))
                 continue
             pattern = operand.pattern
             small = not operand.type.is_float or pattern == 0
             if small and _fits(pattern) and not immediate:
                 immediate = True
-                found.append(isa.Immediate(pattern % (1 << EXTENDED_CORE.immediate_width)))
+                sources.append(isa.Immediate(pattern % (1 << EXTENDED_CORE.immediate_width)))
             else:
                 number = self.registers.setdefault(pattern, len(self.registers))
-                found.append(isa.FromRegister(number))
-        return tuple(found)
+                sources.append(isa.FromRegister(number))
+        return tuple(sources)
 
 
 def _next_bit(bits: int) -> int:
@@ -535,9 +535,9 @@ def sequencers(
         groups.setdefault((kind, within), []).append(leader)
     together: list[list[Controlled]] = []
     for group in groups.values():
-        together += [group] if _independent(group, order) else [[one] for one in group]
+        together += [group] if _independent(group, order) else [[port] for port in group]
     units: list[StreamUnit] = []
-    made: list[Net] = []
+    tag_nets: list[Net] = []
     numbers: dict[str, int] = {}
     arrays: dict[tuple[str, SequenceNest], str] = {}
     for group in together:
@@ -552,15 +552,17 @@ def sequencers(
                 tags=group[0].nest.tags,
                 origin=Provenance(
                     node=node,
-                    point=_in_common([one.origin.point for one in group]),
+                    point=_in_common([port.origin.point for port in group]),
                     location=group[0].origin.location,
                 ),
             )
         )
-        sinks = tuple(NetSink(end=end) for one in group for end in (one.end, *followers[one.end]))
+        sinks = tuple(
+            NetSink(end=end) for port in group for end in (port.end, *followers[port.end])
+        )
         alike = arrays.setdefault((node, group[0].nest), name)
-        made.append(Net(name=name, group=alike, source=Endpoint(part=name), sinks=sinks))
-    return units, made
+        tag_nets.append(Net(name=name, group=alike, source=Endpoint(part=name), sinks=sinks))
+    return units, tag_nets
 
 
 def _in_common(points: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -574,21 +576,21 @@ def _in_one_pe(
     """One leading cell of each PE for each tag sequence, and the ports that share its unit."""
     leaders: dict[tuple[object, ...], Controlled] = {}
     followers: dict[Endpoint, list[Endpoint]] = {}
-    for one in controlled:
-        own = () if one.always else (one.end,)
-        key = (one.origin.node, one.origin.point, one.nest, *own)
-        leader = leaders.setdefault(key, one)
+    for port in controlled:
+        own = () if port.always else (port.end,)
+        key = (port.origin.node, port.origin.point, port.nest, *own)
+        leader = leaders.setdefault(key, port)
         followers.setdefault(leader.end, [])
-        if leader is not one:
-            followers[leader.end].append(one.end)
+        if leader is not port:
+            followers[leader.end].append(port.end)
     return list(leaders.values()), followers
 
 
 def _independent(group: Sequence[Controlled], order: _Order) -> bool:
     """Whether no two cells of a group reach a common neighbor through different nets."""
     met: dict[tuple[str, bool], set[str]] = {}
-    for one in group:
-        for neighbor, nets in order.neighbors.get(one.end.part, {}).items():
+    for port in group:
+        for neighbor, nets in order.neighbors.get(port.end.part, {}).items():
             if neighbor in met and met[neighbor] != nets:
                 return False
             met.setdefault(neighbor, nets)

@@ -234,9 +234,9 @@ class _CellDrafting:
             operands = [work.step.resolved(value) for value in operation.operands]
             exact = self._contract or operation.type.is_integer
             fused = self._fused(work, operation, operands, users) if exact else None
-            made = fused or recipe_of(operation, operands)
-            work.active[operation.number] = made
-            waiting += [operand for operand in made[1] if isinstance(operand, Operation)]
+            recipe = fused or recipe_of(operation, operands)
+            work.active[operation.number] = recipe
+            waiting += [operand for operand in recipe[1] if isinstance(operand, Operation)]
 
     def _fused(
         self,
@@ -360,10 +360,10 @@ class _CellDrafting:
         )
 
     def _move_plan(self, work: _Work, streams: list[TokenStream]) -> _Plan:
-        here = [stream for stream in streams if stream in work.sends]
-        if not here:
+        sent = [stream for stream in streams if stream in work.sends]
+        if not sent:
             return _Plan(recipe=None, operands=(), outputs=[])
-        return _Plan(recipe=MOVE, operands=(work.sends[here[0]],), outputs=list(here))
+        return _Plan(recipe=MOVE, operands=(work.sends[sent[0]],), outputs=list(sent))
 
     # -------------------------------------------------------------------------------- drafts
 

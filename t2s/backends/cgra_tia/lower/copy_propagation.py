@@ -90,20 +90,20 @@ def prune(
     aliases: Aliases,
 ) -> list[Replay]:
     """Drop streams without readers until all are used; returns the buffers that remain."""
-    kept = list(replays)
+    remaining = list(replays)
     while True:
-        wanted = {aliases.root(stream) for stream in streams.sinks}
-        wanted |= {aliases.root(replay.source) for replay in kept}
+        read = {aliases.root(stream) for stream in streams.sinks}
+        read |= {aliases.root(replay.source) for replay in remaining}
         for process in processes:
             for step in process.steps:
-                wanted |= {aliases.root(stream) for stream in step.used()}
-        gone = [replay for replay in kept if replay.sink not in wanted]
-        kept = [replay for replay in kept if replay.sink in wanted]
+                read |= {aliases.root(stream) for stream in step.used()}
+        gone = [replay for replay in remaining if replay.sink not in read]
+        remaining = [replay for replay in remaining if replay.sink in read]
         changed = bool(gone)
         for process in processes:
             for step in process.steps:
-                for stream in [stream for stream in step.sends if stream not in wanted]:
+                for stream in [stream for stream in step.sends if stream not in read]:
                     del step.sends[stream]
                     changed = True
         if not changed:
-            return kept
+            return remaining

@@ -135,33 +135,33 @@ class ClassStep:
 
     def used(self) -> set[TokenStream]:
         """The streams whose tokens its sends depend on."""
-        found: set[TokenStream] = set()
+        streams: set[TokenStream] = set()
         waiting, seen = list(self.sends.values()), set[int]()
         while waiting:
             match self.resolved(waiting.pop()):
                 case Taken(stream):
-                    found.add(stream)
+                    streams.add(stream)
                 case Operation(operands=operands) as operation if id(operation) not in seen:
                     seen.add(id(operation))
                     waiting.extend(operands)
-        return found
+        return streams
 
     def reads(self, value: Value) -> set[int]:
         """The reads of register files that a value depends on."""
-        found: set[int] = set()
+        reads: set[int] = set()
         waiting, seen = [value], set[int]()
         while waiting:
             part = waiting.pop()
             match part:
                 case Kept(read=read):
-                    found.add(read)
+                    reads.add(read)
                     continue
                 case StaticChoice(column=column, if_true=if_true, if_false=if_false):
                     waiting.append(if_true if self.row[column] else if_false)
                 case Operation(operands=operands) if id(part) not in seen:
                     seen.add(id(part))
                     waiting.extend(operands)
-        return found
+        return reads
 
 
 @dataclass(kw_only=True)
@@ -275,8 +275,8 @@ class ProcessReader:
             case RegisterWrite(
                 register=register, indices=indices, value=value, condition=condition
             ):
-                made = values.value(value)
-                self._access(self._writes, register, indices, condition, position, made)
+                written = values.value(value)
+                self._access(self._writes, register, indices, condition, position, written)
 
     def _parameter(self, name: str, type: Type) -> Value:
         """A scalar of the user: an array of one element, whose token stays in the PE."""

@@ -172,13 +172,13 @@ def _stages(order: Array) -> list[tuple[int, int, int]] | None:
     Each buffer is its tokens, passes and blocks.  The chain is empty if the orders are equal;
     ``None`` if no chain produces the order.
     """
-    found: list[tuple[int, int, int]] = []
+    stages: list[tuple[int, int, int]] = []
     while not np.array_equal(order, np.arange(len(order))):
         if order[0]:
             return None
         run = _first_change(order, order[0])
         if run > 1 and len(order) % run == 0 and (order[::run] == order.reshape(-1, run).T).all():
-            found.insert(0, (1, run, len(order) // run))
+            stages.insert(0, (1, run, len(order) // run))
             order = order[::run]
             continue
         back = np.flatnonzero(order[1:] == 0)
@@ -190,9 +190,9 @@ def _stages(order: Array) -> list[tuple[int, int, int]] | None:
         numbers = np.arange(len(order))
         if not np.array_equal(order, numbers // period * tokens + numbers % tokens):
             return None
-        found.insert(0, (tokens, period // tokens, len(order) // period))
+        stages.insert(0, (tokens, period // tokens, len(order) // period))
         break
-    return found
+    return stages
 
 
 def _first_change(order: Array, start: int) -> int:
@@ -443,9 +443,9 @@ def followed(nest: LoopNest, name: str, accesses: Sequence[TimedAccess]) -> Regi
     reads = np.flatnonzero(~events.writes)
     reads = reads[np.argsort(events.time[reads], kind="stable")]
     source = events.last[reads]
-    there = source >= 0
-    same = there & (events.iteration[source] == events.iteration[reads])
-    kind = np.where(same, SAME, np.where(there, RING, ZERO))
+    has_source = source >= 0
+    same = has_source & (events.iteration[source] == events.iteration[reads])
+    kind = np.where(same, SAME, np.where(has_source, RING, ZERO))
     rings, sources = reads[kind == RING], source[kind == RING]
     used = np.unique(sources)
     used = used[np.argsort(events.time[used], kind="stable")]

@@ -202,8 +202,8 @@ def _product(loops: Sequence[Loop]) -> int:
 
 def from_zero(nest: LoopNest) -> dict[str, Expr]:
     """Each loop's index as its minimum plus an index of that name that counts from 0."""
-    found: dict[str, Expr] = {name: const(at) for name, at in nest.fixed.items()}
+    indices: dict[str, Expr] = {name: const(at) for name, at in nest.fixed.items()}
     for loop in nest.loops:
-        start = substitute(loop.minimum, found)
-        found[loop.name] = simplify(start + Index(name=loop.name))
-    return found
+        start = substitute(loop.minimum, indices)
+        indices[loop.name] = simplify(start + Index(name=loop.name))
+    return indices

@@ -37,10 +37,10 @@ def settle_residents(
                 takers.setdefault(aliases.root(wire), []).append((draft, wire))
     elsewhere = {aliases.root(stream) for stream in streams.sinks}
     elsewhere |= {aliases.root(replay.source) for replay in replays}
-    left: list[Replay] = []
+    remaining: list[Replay] = []
     for replay in replays:
         if replay.shuffle is not None:
-            left.append(replay)
+            remaining.append(replay)
             continue
         if replay.passes == 1:
             aliases.add(replay.sink, replay.source)
@@ -48,7 +48,7 @@ def settle_residents(
         mine = takers.get(replay.sink, [])
         fixed = replay.tokens == replay.blocks == 1 and replay.sink not in elsewhere
         if not (fixed and mine and all(_always(draft, wire) for draft, wire in mine)):
-            left.append(replay)
+            remaining.append(replay)
             continue
         aliases.add(replay.sink, replay.source)
         for draft, wire in mine:
@@ -57,7 +57,7 @@ def settle_residents(
                 replace(action, takes=tuple(other for other in action.takes if other != wire))
                 for action in draft.actions
             ]
-    return left
+    return remaining
 
 
 def _always(draft: CellDraft, wire: Wire) -> bool:

@@ -143,15 +143,15 @@ class CellSharing:
         alike: dict[bool | None, list[CellDraft]] = {}
         for draft in group:
             alike.setdefault(_kind(draft), []).append(draft)
-        found: list[CellDraft | SharedCell] = list(alike.pop(None, []))
+        cells: list[CellDraft | SharedCell] = list(alike.pop(None, []))
         for drafts in alike.values():
             for start in range(0, len(drafts), self.interval):
                 parts = tuple(drafts[start : start + self.interval])
                 if len(parts) == 1:
-                    found.append(parts[0])
+                    cells.append(parts[0])
                 else:
-                    found.append(SharedCell(parts=parts, stages=self._stages(parts, group)))
-        return found
+                    cells.append(SharedCell(parts=parts, stages=self._stages(parts, group)))
+        return cells
 
     def _stages(self, parts: Sequence[CellDraft], group: Sequence[CellDraft]) -> tuple[int, ...]:
         """The least stages with which every result should have arrived at its turn."""
@@ -171,14 +171,14 @@ class CellSharing:
 
     def _reached(self, start: str) -> set[str]:
         """The cells that depend on a cell, directly or indirectly."""
-        found: set[str] = set()
+        reached: set[str] = set()
         waiting = [start]
         while waiting:
             for name in self._after.get(waiting.pop(), ()):
-                if name not in found:
-                    found.add(name)
+                if name not in reached:
+                    reached.add(name)
                     waiting.append(name)
-        return found
+        return reached
 
     def _way(
         self,
@@ -193,9 +193,9 @@ class CellSharing:
             if draft.name not in longest:
                 continue
             cycles = longest[draft.name] + 1 + (self.fma_latency if _kind(draft) else 0)
-            made = {w for action in draft.actions for w in action.outputs}
+            sent = {w for action in draft.actions for w in action.outputs}
             for taker in group:
-                if any(isinstance(wire, CellResult) and wire in made for wire in taker.inputs):
+                if any(isinstance(wire, CellResult) and wire in sent for wire in taker.inputs):
                     inside = draft in together and taker in together
                     way = cycles if inside else cycles + _WAY
                     longest[taker.name] = max(longest.get(taker.name, 0), way)
@@ -215,18 +215,18 @@ def _followers(
 ) -> dict[str, list[str]]:
     """For each cell, the cells and buffers that take from it."""
     takers: dict[Wire, list[str]] = {}
-    made: dict[tuple[str, Wire], None] = {}
+    inputs: dict[tuple[str, Wire], None] = {}
     for draft in drafts:
         for wire in draft.inputs:
             takers.setdefault(_root(wire, aliases), []).append(draft.name)
-        made |= {(draft.name, wire): None for action in draft.actions for wire in action.outputs}
+        inputs |= {(draft.name, wire): None for action in draft.actions for wire in action.outputs}
     for replay in replays:
         takers.setdefault(aliases.root(replay.source), []).append(replay.name)
-        made[replay.name, replay.sink] = None
-    found: dict[str, list[str]] = {}
-    for name, wire in made:
-        found.setdefault(name, []).extend(takers.get(wire, ()))
-    return found
+        inputs[replay.name, replay.sink] = None
+    followers: dict[str, list[str]] = {}
+    for name, wire in inputs:
+        followers.setdefault(name, []).extend(takers.get(wire, ()))
+    return followers
 
 
 def _root(wire: Wire, aliases: Aliases) -> Wire:

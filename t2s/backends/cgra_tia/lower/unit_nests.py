@@ -62,9 +62,9 @@ def address_nest(
         flat = flat * extent + nest.folded(index)
     restricted = nest if condition is None else _restricted(nest, condition)
     if restricted is not None:
-        found = _from_loops(restricted, flat)
-        if found is not None:
-            return found
+        unit_nest = _from_loops(restricted, flat)
+        if unit_nest is not None:
+            return unit_nest
     iterations = enumerated(nest, nest.loops)
     addresses = iterations.values(flat).astype(np.int64)
     if condition is not None:
@@ -111,8 +111,8 @@ def _from_loops(nest: LoopNest, flat: Expr) -> UnitNest | None:
 
 def _linear(expr: Expr, shifted: dict[str, Expr]) -> LinearForm | None:
     whole = substitute(expr, shifted)
-    found = linear_form(whole)
-    return linear_form(tidy(whole)) if found is None else found
+    form = linear_form(whole)
+    return linear_form(tidy(whole)) if form is None else form
 
 
 def _sum(names: Sequence[str], form: tuple[dict[str, int], int]) -> AffineSum:
@@ -219,12 +219,12 @@ def turn_nest(
     """
     codes = classes.codes[: _period(classes.codes)]
     outer, inner = classes.outer * (len(classes.codes) // len(codes)), classes.inner
-    found = [_runs(np.asarray(tags)[codes]) for tags in turns]
-    if sum(len(runs) for runs in found) * outer <= MOST_RUNS:
+    runs_of_turns = [_runs(np.asarray(tags)[codes]) for tags in turns]
+    if sum(len(runs) for runs in runs_of_turns) * outer <= MOST_RUNS:
         # short enough to be unrolled, so that turns need not rest between repetitions
         codes, outer = np.tile(codes, outer), 1
-        found = [_runs(np.asarray(tags)[codes]) for tags in turns]
-    count = sum(len(runs) for runs in found)
+        runs_of_turns = [_runs(np.asarray(tags)[codes]) for tags in turns]
+    count = sum(len(runs) for runs in runs_of_turns)
     if count > MOST_RUNS:
         _too_many_runs(nest, count, len(codes), MOST_RUNS)
     total, last_stage = len(codes) * inner, max(stages)
@@ -232,7 +232,7 @@ def turn_nest(
     at = len(loops)
     loops += [_loop("round", total + last_stage), _loop("turn", len(turns))]
     cases: list[TagCase] = []
-    for turn, (runs, stage) in enumerate(zip(found, stages, strict=True)):
+    for turn, (runs, stage) in enumerate(zip(runs_of_turns, stages, strict=True)):
         whose = _between(at + 1, turn, turn, len(turns))
         when = [(s * inner + stage, (e + 1) * inner - 1 + stage, tag) for s, e, tag in runs]
         rests = [(0, stage - 1, nothing), (total + stage, total + last_stage - 1, nothing)]
@@ -275,9 +275,9 @@ def _between(at: int, first: int, last: int, extent: int) -> tuple[UnitCondition
     unit = (0,) * at
     if first == last and extent > 1:
         return (UnitCondition(sum=AffineSum(constant=-first, coefficients=(*unit, 1)), equal=True),)
-    found: list[UnitCondition] = []
+    conditions: list[UnitCondition] = []
     if first > 0:
-        found.append(UnitCondition(sum=AffineSum(constant=-first, coefficients=(*unit, 1))))
+        conditions.append(UnitCondition(sum=AffineSum(constant=-first, coefficients=(*unit, 1))))
     if last < extent - 1:
-        found.append(UnitCondition(sum=AffineSum(constant=last, coefficients=(*unit, -1))))
-    return tuple(found)
+        conditions.append(UnitCondition(sum=AffineSum(constant=last, coefficients=(*unit, -1))))
+    return tuple(conditions)

@@ -191,13 +191,13 @@ class ValueReader:
             test = self.value(condition)
             return self.operation(Special.PICK, [test, *sides], sides[0].type)
         key = ("choice", self.columns.of(condition), *map(_key, sides))
-        made = StaticChoice(
+        choice = StaticChoice(
             column=self.columns.of(condition),
             if_true=sides[0],
             if_false=sides[1],
             type=sides[0].type,
         )
-        return self._made.setdefault(key, made)
+        return self._made.setdefault(key, choice)
 
     def _cast(self, value: Value, type: Type) -> Value:
         source = value.type

@@ -297,9 +297,9 @@ class PlacedCell(PlacedPart):
 
     def _matching(self) -> list[BoundInstruction]:
         """The instructions that match the predicates, in textual order."""
-        found = [i for i in self._instructions if i.origin.trigger.matches(self.predicates)]
-        self._candidates[self.predicates] = found
-        return found
+        matching = [i for i in self._instructions if i.origin.trigger.matches(self.predicates)]
+        self._candidates[self.predicates] = matching
+        return matching
 
     def step(self, now: int) -> None:
         if self.halted:

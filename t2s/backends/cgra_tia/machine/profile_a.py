@@ -165,8 +165,8 @@ def run_public(
     Raises ``UserError`` for operators that no public machine has and for addresses beyond the
     memory or a scratchpad, ``TriggeredDeadlockError`` and ``TriggeredLimitError``.
     """
-    there = frozenset(word_meanings(core.word_width)) | SCRATCHPAD
-    check_operators(programs, there, "the public machine")
+    operators = frozenset(word_meanings(core.word_width)) | SCRATCHPAD
+    check_operators(programs, operators, "the public machine")
     array = public_array(programs, core, shape)
     words: list[int] = memory.tolist()
     trace: list[list[int]] = []
@@ -225,11 +225,11 @@ def _stuck(array: PublicArray, cycle: int) -> TriggeredDeadlockError:
         fifos += [port.addresses, port.data]
     for write in array.writes:
         fifos += [write.addresses, write.data]
-    left = [str(fifo) for fifo in fifos if fifo.tokens]
+    filled = [str(fifo) for fifo in fifos if fifo.tokens]
     more = len(waits) - SHOWN_ELEMENTS
     notes = waits[:SHOWN_ELEMENTS] + ([f"and {more} more elements wait"] if more > 0 else [])
-    if left:
-        notes.append("tokens are left in " + ", ".join(left[:SHOWN_ELEMENTS]))
+    if filled:
+        notes.append("tokens are left in " + ", ".join(filled[:SHOWN_ELEMENTS]))
     return TriggeredDeadlockError(
         f"the program is stuck in cycle {cycle:,}: nothing moves any more",
         expected="that all elements halt, and all tokens are taken",
@@ -449,15 +449,15 @@ class PublicElement:
 
     def candidates(self) -> tuple[int, ...]:
         """The numbers of the instructions that match the predicates, in textual order."""
-        found = self._candidates.get(self.predicates)
-        if found is None:
-            found = tuple(
+        matching = self._candidates.get(self.predicates)
+        if matching is None:
+            matching = tuple(
                 number
                 for number, instruction in enumerate(self.program.instructions)
                 if instruction.trigger.matches(self.predicates)
             )
-            self._candidates[self.predicates] = found
-        return found
+            self._candidates[self.predicates] = matching
+        return matching
 
     def obstacle(self, instruction: Instruction) -> PublicFifo | None:
         """The FIFO that keeps an instruction from firing: empty, with another tag, or full."""

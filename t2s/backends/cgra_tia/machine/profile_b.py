@@ -51,15 +51,15 @@ def stuck_error(wired: WiredDesign, name: str) -> PlacedDeadlockError:
     """The error of a design in which nothing can happen any more."""
     waits = list(_waits(wired))
     unfinished = wired.agenda.unfinished
-    left = [queue for queue in wired.queues if queue.tokens]
+    filled = [queue for queue in wired.queues if queue.tokens]
     cycle = max((part.last for part in wired.parts), default=0)
     shown = waits[:SHOWN_PARTS]
     if len(waits) > SHOWN_PARTS:
         shown.append((None, f"and {len(waits) - SHOWN_PARTS} more parts wait"))
     given = f"{unfinished} units with steps left" if unfinished else "all units done"
-    if left:
-        fullest = ", ".join(map(str, left[:SHOWN_PARTS]))
-        given += f"; tokens left in {fullest}" + (", ..." if len(left) > SHOWN_PARTS else "")
+    if filled:
+        fullest = ", ".join(map(str, filled[:SHOWN_PARTS]))
+        given += f"; tokens left in {fullest}" + (", ..." if len(filled) > SHOWN_PARTS else "")
     return PlacedDeadlockError(
         f"{name!r} is stuck after cycle {cycle:,}",
         location=next((place for place, _ in waits if place is not None), None),
@@ -211,7 +211,7 @@ def run_placed(
     cycles = max((part.last for part in wired.parts), default=0)
     stored = {name: tensor.array() for name, tensor in tensors.items()}
     used = [cell.name for cell in netlist.cells if cell.kind is CellKind.FMA]
-    there = len(design.fabric.cells(CellKind.FMA))
+    fmas = len(design.fabric.cells(CellKind.FMA))
     firings = sum(wired.cells[name].firings for name in used)
     return PlacedRun(
         name=netlist.name,
@@ -219,7 +219,7 @@ def run_placed(
         cycles=cycles,
         cells={name: _tally(part, cycles) for name, part in wired.cells.items()},
         units={name: _tally(part, cycles) for name, part in wired.units.items()},
-        fma_usage=len(used) / there if there else 0.0,
+        fma_usage=len(used) / fmas if fmas else 0.0,
         utilization=firings / (len(used) * cycles) if used and cycles else 0.0,
     )
 

@@ -251,8 +251,10 @@ def _placements(
     done = 0
     try:
         for number, (best, count, first) in enumerate(runs):
-            for found, cost, tried in annealed(problem, best.sites, seed + number, count, first):
-                best.told(found, cost)
+            for improved_sites, cost, tried in annealed(
+                problem, best.sites, seed + number, count, first
+            ):
+                best.told(improved_sites, cost)
                 done += tried
                 if progress is not None:
                     progress("place", done, moves)
@@ -324,7 +326,7 @@ class RelayedNetlist:
 
 
 def with_relays(
-    netlist: Netlist, fabric: CgraFabric, wanted: Mapping[tuple[str, int], int]
+    netlist: Netlist, fabric: CgraFabric, counts: Mapping[tuple[str, int], int]
 ) -> RelayedNetlist:
     """The netlist with relays; ``wanted`` is their number, by net and number of the sink.
 
@@ -334,7 +336,7 @@ def with_relays(
     names = NameSupply([*parts, *(net.name for net in netlist.nets)])
     cells, nets, near = list(netlist.cells), list[Net](), dict[str, tuple[str, ...]]()
     for net in netlist.nets:
-        levels = [wanted.get((net.name, number), 0) for number in range(len(net.sinks))]
+        levels = [counts.get((net.name, number), 0) for number in range(len(net.sinks))]
         tags = _tags(parts[net.source.part], net.source.port, fabric)
         if not max(levels, default=0) or len(tags) > fabric.core.instructions:
             nets.append(net)
@@ -401,26 +403,30 @@ def _chain(net: Net, relays: Sequence[str], levels: Sequence[int], fabric: CgraF
     The tokens that circulate through a sink are spread over the channels on the path to it.
     """
     most = fabric.most_depth + 2  # the capacity of a channel without hops
-    left = [sink.tokens for sink in net.sinks]
-    found = []
+    remaining = [sink.tokens for sink in net.sinks]
+    nets = []
     for number in range(len(relays) + 1):
         sinks = [
             replace(sink, tokens=max(tokens, 1))
-            for sink, level, tokens in zip(net.sinks, levels, left, strict=True)
+            for sink, level, tokens in zip(net.sinks, levels, remaining, strict=True)
             if level == number
         ]
         if number < len(relays):
             tokens = min(
                 most,
-                max(tokens for tokens, level in zip(left, levels, strict=True) if level > number),
+                max(
+                    tokens
+                    for tokens, level in zip(remaining, levels, strict=True)
+                    if level > number
+                ),
             )
-            left = [max(item - (tokens - 1), 1) for item in left]
+            remaining = [max(item - (tokens - 1), 1) for item in remaining]
             sinks.append(NetSink(end=Endpoint(part=relays[number]), tokens=tokens))
         if number == 0:
-            found.append(replace(net, sinks=tuple(sinks)))
+            nets.append(replace(net, sinks=tuple(sinks)))
         else:
             name = relays[number - 1]
-            found.append(
+            nets.append(
                 Net(
                     name=name,
                     group=f"{net.group}.relay{number}",
@@ -429,28 +435,28 @@ def _chain(net: Net, relays: Sequence[str], levels: Sequence[int], fabric: CgraF
                     location=net.location,
                 )
             )
-    return found
+    return nets
 
 
 def relay_sites(
     near: Mapping[str, tuple[str, ...]], sites: Mapping[str, Site], free: Sequence[Site]
 ) -> dict[str, Site] | None:
     """A free site for each relay, close to its neighbors; ``None`` if too few are left."""
-    left = list(free)
-    found: dict[str, Site] = {}
-    if len(near) > len(left):
+    remaining = list(free)
+    placed: dict[str, Site] = {}
+    if len(near) > len(remaining):
         return None
     for relay, parts in near.items():
         rows = sorted(sites[part].row for part in parts)
         columns = sorted(sites[part].column for part in parts)
         row, column = rows[len(rows) // 2], columns[len(columns) // 2]
-        found[relay] = min(
-            left,
+        placed[relay] = min(
+            remaining,
             key=lambda site: (
                 abs(site.row - row) + abs(site.column - column),
                 site.row,
                 site.column,
             ),
         )
-        left.remove(found[relay])
-    return found
+        remaining.remove(placed[relay])
+    return placed

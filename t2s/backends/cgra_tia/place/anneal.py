@@ -86,9 +86,9 @@ def half_perimeters(problem: Problem, sites: Sequence[int]) -> list[int]:
     """For each net, the height plus the width of the box around its parts."""
     costs = []
     for first, last in pairwise(problem.parts_from):
-        there = [sites[part] for part in problem.parts_of[first:last]]
-        rows = [problem.rows[site] for site in there]
-        columns = [problem.columns[site] for site in there]
+        members = [sites[part] for part in problem.parts_of[first:last]]
+        rows = [problem.rows[site] for site in members]
+        columns = [problem.columns[site] for site in members]
         costs.append(max(rows) - min(rows) + max(columns) - min(columns))
     return costs
 

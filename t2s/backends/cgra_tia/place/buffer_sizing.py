@@ -119,21 +119,21 @@ def _instruction_limit(design: PlacedDesign, waits: Sequence[BranchWait]) -> Rat
         before = traffic.get(part, 0)
         traffic[part] = None if known is None or before is None else max(known, before)
     whole = max((wait.traffic or 0 for wait in waits), default=0)
-    found: RateLimit | None = None
+    limit: RateLimit | None = None
     for cell in design.netlist.cells:
         firings = None if len(cell.turns) > 1 else firings_per_token(cell.program)
-        if firings is None or firings <= (1 if found is None else 1 / found.rate):
+        if firings is None or firings <= (1 if limit is None else 1 / limit.rate):
             continue
         tokens = traffic.get(cell.name, 0)
         if tokens is None or _matters(tokens, firings, whole):
-            found = RateLimit(
+            limit = RateLimit(
                 parts=(cell.name,),
                 nets=(),
                 tokens=firings.denominator,
                 cycles=firings.numerator,
                 cause=RateCause.INSTRUCTIONS,
             )
-    return found
+    return limit
 
 
 def channel_limit(
@@ -231,7 +231,7 @@ def with_slack(
 ) -> dict[str, tuple[Branch, ...]]:
     """The branches of all nets by name; raises ``UserError`` if one cannot hold its tokens."""
     netlist, waits, rooms = timed.firers.netlist, timed.waits, timed.rooms
-    found: dict[str, list[Branch]] = {net.name: [] for net in netlist.nets}
+    of_nets: dict[str, list[Branch]] = {net.name: [] for net in netlist.nets}
     capacities: list[int] = []
     for wait, room in zip(waits, rooms, strict=True):
         most = wait.latency + 1 + fabric.most_depth - wait.pipeline
@@ -247,10 +247,10 @@ def with_slack(
         capacities = [deepest[group] for group in groups]
     ways = (path for net_paths in paths for path in net_paths)
     for wait, path, capacity in zip(waits, ways, capacities, strict=True):
-        found[wait.net.name].append(
+        of_nets[wait.net.name].append(
             Branch(path=path, latency=wait.latency - wait.pipeline, capacity=capacity)
         )
-    return {name: tuple(branches) for name, branches in found.items()}
+    return {name: tuple(branches) for name, branches in of_nets.items()}
 
 
 def shortages(timed: TimedBranches, fabric: CgraFabric) -> dict[tuple[str, int], int]:
@@ -259,16 +259,16 @@ def shortages(timed: TimedBranches, fabric: CgraFabric) -> dict[tuple[str, int],
     The values are how many more channels of this fabric in series would be needed.
     """
     netlist, waits, rooms = timed.firers.netlist, timed.waits, timed.rooms
-    found = {}
+    missing = {}
     numbers = (number for net in netlist.nets for number in range(len(net.sinks)))
     for wait, room, number in zip(waits, rooms, numbers, strict=True):
         depth = fabric.most_depth + 1
         excess = room - wait.latency - depth
         if wait.asked > wait.latency - wait.pipeline + depth:
-            found[wait.net.name, number] = -(-(wait.asked - 1) // depth) - 1
+            missing[wait.net.name, number] = -(-(wait.asked - 1) // depth) - 1
         elif excess > 0:
-            found[wait.net.name, number] = -(-excess // depth)
-    return found
+            missing[wait.net.name, number] = -(-excess // depth)
+    return missing
 
 
 def _timed(
@@ -355,10 +355,10 @@ def _moved(
     not filled beyond their capacity, and the turns of a cell stay in order.
     """
     top, bottom = period.numerator, period.denominator
-    found = list(times)
+    moved = list(times)
     after: list[list[tuple[int, int]]] = [[] for _ in times]
     before: list[list[tuple[int, int]]] = [[] for _ in times]
-    outputs, inputs = [0] * len(found), [0] * len(found)
+    outputs, inputs = [0] * len(moved), [0] * len(moved)
     for number, item in enumerate((*forward, *others)):
         if item.source != item.sink:
             length = item.latency * bottom - item.tokens * top
@@ -366,23 +366,23 @@ def _moved(
             before[item.sink].append((item.source, length))
             outputs[item.source] += number < len(forward)
             inputs[item.sink] += number < len(forward)
-    order = sorted(range(len(found)), key=lambda part: (-times[part], part))
+    order = sorted(range(len(moved)), key=lambda part: (-times[part], part))
     for _ in range(_PASSES):
         for part in order:
             if outputs[part]:
-                latest = min(found[sink] - length for sink, length in after[part])
-                found[part] = max(found[part], latest)
+                latest = min(moved[sink] - length for sink, length in after[part])
+                moved[part] = max(moved[part], latest)
     for part in reversed(order):
         if inputs[part] > outputs[part] > 0:
-            earliest = max(found[source] + length for source, length in before[part])
-            found[part] = min(found[part], earliest)
-    return found
+            earliest = max(moved[source] + length for source, length in before[part])
+            moved[part] = min(moved[part], earliest)
+    return moved
 
 
 def _needed(waits: Sequence[BranchWait], times: Sequence[int], period: Fraction) -> list[int]:
     """How many tokens each branch holds for these first firings, including its pipeline."""
     top, bottom = period.numerator, period.denominator
-    found = [
+    held = [
         (-(-(times[wait.target] - times[wait.source] + bottom) // top) + wait.tokens) * wait.burst
         if wait.known
         else 0
@@ -390,7 +390,7 @@ def _needed(waits: Sequence[BranchWait], times: Sequence[int], period: Fraction)
     ]
     return [
         room if wait.traffic is None else min(room, wait.traffic)
-        for wait, room in zip(waits, found, strict=True)
+        for wait, room in zip(waits, held, strict=True)
     ]
 
 
@@ -468,12 +468,12 @@ def branch_waits(
 def _waits_with_latencies(
     netlist: Netlist, firers: FiringSites, fabric: CgraFabric, latencies: Sequence[int]
 ) -> Iterator[BranchWait]:
-    given = iter(zip(latencies, traffic_of(netlist), strict=True))
+    numbers = iter(zip(latencies, traffic_of(netlist), strict=True))
     for net in netlist.nets:
         source = firers.source(net.source)
         pipeline = _pipeline(firers.instructions(source), net.source.port, fabric)
         for sink in net.sinks:
-            latency, traffic = next(given)
+            latency, traffic = next(numbers)
             yield BranchWait(
                 net=net,
                 sink=sink,
@@ -504,16 +504,16 @@ def _closed(
     optional = [_is_optional(firers, wait) for wait in waits]
     _check_starts(firers, [w for w, free in zip(waits, optional, strict=True) if not free])
     component = _components(firers, waits)
-    found = [
+    closed = [
         replace(wait, circles=component[wait.source] == component[wait.target]) for wait in waits
     ]
     for unknown in (False, True):
-        component = _components(firers, [wait for wait in found if not wait.closes])
-        for number, wait in enumerate(found):
+        component = _components(firers, [wait for wait in closed if not wait.closes])
+        for number, wait in enumerate(closed):
             inside = component[wait.source] == component[wait.target] and not wait.closes
             if inside and optional[number] and (unknown or wait.sink.tokens > 1):
-                found[number] = replace(wait, closes=True, tokens=wait.sink.tokens - 1)
-    return _spread(found, fabric)
+                closed[number] = replace(wait, closes=True, tokens=wait.sink.tokens - 1)
+    return _spread(closed, fabric)
 
 
 def _spread(waits: Sequence[BranchWait], fabric: CgraFabric) -> list[BranchWait]:
@@ -521,19 +521,19 @@ def _spread(waits: Sequence[BranchWait], fabric: CgraFabric) -> list[BranchWait]
 
     A relay has one input, which has to hold all that a channel can, and its output closes a cycle.
     """
-    found = list(waits)
+    spread = list(waits)
     inputs: dict[int, list[int]] = {}
-    for number, wait in enumerate(found):
+    for number, wait in enumerate(spread):
         inputs.setdefault(wait.target, []).append(number)
-    closing = [wait.source for wait in found if wait.closes]
+    closing = [wait.source for wait in spread if wait.closes]
     while closing:
         into = inputs.get(closing.pop(), [])
         if len(into) == 1:
-            wait = found[into[0]]
+            wait = spread[into[0]]
             if not wait.closes and wait.circles and wait.sink.tokens == fabric.most_depth + 2:
-                found[into[0]] = replace(wait, closes=True, tokens=wait.sink.tokens - 1)
+                spread[into[0]] = replace(wait, closes=True, tokens=wait.sink.tokens - 1)
                 closing.append(wait.source)
-    return found
+    return spread
 
 
 def _check_starts(firers: FiringSites, needed: Sequence[BranchWait]) -> None:
@@ -596,16 +596,18 @@ def traffic_of(netlist: Netlist) -> list[int | None]:
         for cell in netlist.cells
         for port, count in _in_prologue(*programs[cell.name]).items()
     }
-    left = list(netlist.cells)
-    while left:
-        later = [cell for cell in left if not _bounded(cell, programs[cell.name], sources, bound)]
-        if len(later) == len(left):
+    undecided = list(netlist.cells)
+    while undecided:
+        later = [
+            cell for cell in undecided if not _bounded(cell, programs[cell.name], sources, bound)
+        ]
+        if len(later) == len(undecided):
             break
-        left = later
-    found = [
+        undecided = later
+    bounds = [
         [bound.get(net.source), once.get(sink.end)] for net in netlist.nets for sink in net.sinks
     ]
-    return [min((one for one in pair if one is not None), default=None) for pair in found]
+    return [min((one for one in pair if one is not None), default=None) for pair in bounds]
 
 
 def unit_steps(unit: StreamUnit) -> int | None:
@@ -638,12 +640,12 @@ _Instructions = Sequence[Instruction]
 def _in_prologue(prologue: _Instructions, steady: _Instructions) -> dict[int, int]:
     """The inputs that only the prologue takes from, and how many tokens."""
     later = {port for instruction in steady for port in instruction.takes}
-    found: dict[int, int] = {}
+    takes: dict[int, int] = {}
     for instruction in prologue if steady else ():
         for port in instruction.takes:
             if port not in later:
-                found[port] = found.get(port, 0) + 1
-    return found
+                takes[port] = takes.get(port, 0) + 1
+    return takes
 
 
 def _bounded(

@@ -60,13 +60,13 @@ def slowest_cycle(
 
     A cycle that never starts is the slowest.
     """
-    found: RecurrenceCycle | None = None
+    slowest: RecurrenceCycle | None = None
     while (better := _slower_circle(parts, dependences, period)) is not None:
-        found = better
+        slowest = better
         if better.period is None:
             break
         period = better.period
-    return found
+    return slowest
 
 
 def offsets(parts: int, dependences: Sequence[Dependence], period: Fraction) -> list[int] | None:
@@ -74,8 +74,8 @@ def offsets(parts: int, dependences: Sequence[Dependence], period: Fraction) -> 
 
     In clock cycles times the denominator of the period.  ``None`` if some cycle is slower.
     """
-    found, _, circle = _longest(parts, dependences, period)
-    return found if circle is None else None
+    longest, _, circle = _longest(parts, dependences, period)
+    return longest if circle is None else None
 
 
 def _slower_circle(
@@ -86,12 +86,12 @@ def _slower_circle(
     if start is None:
         return None
     members = []
-    here = start
+    part = start
     while True:
-        member = dependences[before[here]]
+        member = dependences[before[part]]
         members.append(member)
-        here = member.source
-        if here == start:
+        part = member.source
+        if part == start:
             return RecurrenceCycle(members=tuple(reversed(members)))
 
 
@@ -127,15 +127,15 @@ def _in_circle(before: Sequence[int], dependences: Sequence[Dependence]) -> int 
     """A part that lies on a cycle of last dependences."""
     seen = [0] * len(before)
     for start in range(len(before)):
-        here = start
-        while not seen[here]:
-            seen[here] = start + 1
-            if before[here] < 0:
+        part = start
+        while not seen[part]:
+            seen[part] = start + 1
+            if before[part] < 0:
                 break
-            here = dependences[before[here]].source
+            part = dependences[before[part]].source
         else:
-            if seen[here] == start + 1:
-                return here
+            if seen[part] == start + 1:
+                return part
     return None
 
 
@@ -235,11 +235,11 @@ def _is_of(instruction: Instruction, leader: int, turn: CellTurn) -> bool:
 
 def _in_turn(firers: Sequence[int], stages: Sequence[int]) -> list[Dependence]:
     """Each turn follows the one before it by a clock cycle, and the first one follows the last."""
-    found = []
+    dependences = []
     for at, (firer, stage) in enumerate(zip(firers, stages, strict=True)):
         after = (at + 1) % len(firers)
         round_ended = 1 if after == 0 else 0
-        found.append(
+        dependences.append(
             Dependence(
                 source=firer,
                 sink=firers[after],
@@ -248,7 +248,7 @@ def _in_turn(firers: Sequence[int], stages: Sequence[int]) -> list[Dependence]:
                 branch=SAME_CELL,
             )
         )
-    return found
+    return dependences
 
 
 # The fewest instructions that a cell fires for each token that it takes.
@@ -280,28 +280,28 @@ def firings_per_token(program: CellProgram) -> Fraction | None:
 
 def _steps(program: CellProgram) -> list[tuple[int, int, int]]:
     """Transitions: predicates, whether the firing takes a token, predicates after it."""
-    found: list[tuple[int, int, int]] = []
+    transitions: list[tuple[int, int, int]] = []
     pending, known = [0], {0}
     while pending:
         state = pending.pop()
         for instruction in _may_fire(program, state):
             for after in _after(instruction, state):
-                found.append((state, int(bool(instruction.takes)), after))
+                transitions.append((state, int(bool(instruction.takes)), after))
                 if after not in known:
                     known.add(after)
                     pending.append(after)
-    return found
+    return transitions
 
 
 def _may_fire(program: CellProgram, state: int) -> list[Instruction]:
     """The instructions that match the predicates, up to the first one that waits for no token."""
-    found = []
+    candidates = []
     for instruction in program.instructions:
         if instruction.trigger.matches(state):
-            found.append(instruction)
+            candidates.append(instruction)
             if not instruction.trigger.checks and not instruction.outputs:
                 break
-    return found
+    return candidates
 
 
 def _after(instruction: Instruction, state: int) -> list[int]:

@@ -97,10 +97,10 @@ class _Tree:
 
     def path(self, cell: int) -> list[int]:
         """The cells from the source to a cell."""
-        found = [cell]
+        path = [cell]
         while (cell := self.before[cell][0]) >= 0:
-            found.append(cell)
-        return found[::-1]
+            path.append(cell)
+        return path[::-1]
 
 
 def routed(
@@ -214,18 +214,18 @@ def _too_narrow(
         divmod(cell, fabric.columns) for cell in mesh.ends[worst]
     )
     side = _SIDES[other_row - row, other_column - column]
-    there = [
+    crowding = [
         net.net for net, tree in zip(nets, trees, strict=True) if tree and worst in set(tree.wires)
     ]
-    groups = Counter(net.group for net in there)
-    told = ", ".join(f"{count} of {group}" for group, count in sorted(groups.items()))
-    location: SourceLocation | None = next((net.location for net in there if net.location), None)
+    groups = Counter(net.group for net in crowding)
+    shares = ", ".join(f"{count} of {group}" for group, count in sorted(groups.items()))
+    location: SourceLocation | None = next((net.location for net in crowding if net.location), None)
     return UnsupportedError(
         f"the nets cannot be routed on the fabric {fabric.name!r}: they meet at the {side} side of"
         f" cell r{row:02}_c{column:02}",
         location=location,
         expected=f"at most {fabric.tracks} nets between two neighbors, one on each track",
-        given=f"{mesh.used[worst]} there ({told}), and too many at {len(mesh.overused)} places",
+        given=f"{mesh.used[worst]} there ({shares}), and too many at {len(mesh.overused)} places",
         hint="try another seed, a larger fabric, or one with more tracks:"
         f" tracks={mesh.used[worst]}",
     )

@@ -62,7 +62,7 @@ class _Array:
         if not points:
             return
         main = max(points, key=lambda node: len(points[node]))
-        alike = {node for node, found in points.items() if found.keys() == points[main].keys()}
+        alike = {node for node, cells in points.items() if cells.keys() == points[main].keys()}
         first = next(iter(points[main].values()))
         self.kind = KINDS.index(netlist.cells[first].kind)
         members: dict[int, Point] = {}
@@ -93,37 +93,37 @@ class _Array:
             return None
         snake = _snake(height, shape)
         top, left = (spare_rows if shape.low else 0), (spare_columns if shape.right else 0)
-        found = {}
+        positions = {}
         for cells, down, across in zip(self.blocks.values(), downs, acrosses, strict=True):
             row, column = top + down_rank[down] * height, left + across_rank[across] * shape.width
             for cell, (y, x) in zip(cells, snake, strict=False):
-                found[cell] = (lattice.rows[row + y], lattice.columns[column + x])
-        return found
+                positions[cell] = (lattice.rows[row + y], lattice.columns[column + x])
+        return positions
 
 
 def _points_by_node(netlist: Netlist) -> dict[str, dict[Point, int]]:
     """For each node whose points have one rank, the number of the cell at each point."""
-    found: dict[str, dict[Point, int]] = {}
+    by_node: dict[str, dict[Point, int]] = {}
     for number, cell in enumerate(netlist.cells):
         if cell.origin is not None and cell.origin.point:
-            found.setdefault(cell.origin.node, {}).setdefault(cell.origin.point, number)
-    return {node: points for node, points in found.items() if len({*map(len, points)}) == 1}
+            by_node.setdefault(cell.origin.node, {}).setdefault(cell.origin.point, number)
+    return {node: points for node, points in by_node.items() if len({*map(len, points)}) == 1}
 
 
 def _dimensions_of_sums(netlist: Netlist, members: Mapping[int, Point]) -> set[int]:
     """The dimensions along which nets between the members lead, unless these are all."""
     points = {netlist.cells[number].name: point for number, point in members.items()}
     rank = len(next(iter(points.values())))
-    found = set()
+    dimensions = set()
     for net in netlist.nets:
         source = points.get(net.source.part)
         for sink in net.sinks:
             end = points.get(sink.end.part)
             if source is not None and end is not None:
-                found |= {d for d in range(rank) if source[d] != end[d]}
-    if len(found) == rank > 1:
+                dimensions |= {d for d in range(rank) if source[d] != end[d]}
+    if len(dimensions) == rank > 1:
         return {rank - 1} if rank > 2 else set()
-    return found
+    return dimensions
 
 
 def _snake(height: int, shape: _Shape) -> list[Position]:
@@ -160,13 +160,13 @@ def shaped_start(
     shape = _best_shape(array, lattice, problem)
     if shape is None:
         strips = (_in_strips(array, lattice, height) for height in range(1, len(lattice.rows)))
-        fitting = [found for found in strips if found is not None]
-        arrays = [min(fitting, key=lambda found: _cost_within(found, problem))] if fitting else []
+        fitting = [strip for strip in strips if strip is not None]
+        arrays = [min(fitting, key=lambda strip: _cost_within(strip, problem))] if fitting else []
     else:
         arrays = list(_variants(array, shape, lattice))
     starts = []
-    for found in arrays:
-        taken = {cell: row * fabric.columns + column for cell, (row, column) in found.items()}
+    for strip in arrays:
+        taken = {cell: row * fabric.columns + column for cell, (row, column) in strip.items()}
         starts.append(_Rest(problem, sites, taken).placed())
     return min(starts, key=lambda start: sum(half_perimeters(problem, start)), default=None)
 
@@ -190,21 +190,23 @@ def _best_shape(array: _Array, lattice: _Lattice, problem: Problem) -> _Shape | 
         across = tuple(d for bit, d in enumerate(array.outer) if choice >> bit & 1)
         for width in range(1, min(array.length, len(lattice.columns)) + 1):
             shape = _Shape(across=across, width=width)
-            found = array.placed(shape, lattice)
-            if found is not None:
-                cost = _cost_within(found, problem)
+            positions = array.placed(shape, lattice)
+            if positions is not None:
+                cost = _cost_within(positions, problem)
                 if best is None or cost < best[0]:
                     best = cost, shape
     return None if best is None else best[1]
 
 
-def _cost_within(found: Mapping[int, Position], problem: Problem) -> int:
+def _cost_within(positions: Mapping[int, Position], problem: Problem) -> int:
     """The half perimeters of the nets within the array."""
     total = 0
     starts = problem.parts_from
     for net in range(len(starts) - 1):
         places = [
-            found[part] for part in problem.parts_of[starts[net] : starts[net + 1]] if part in found
+            positions[part]
+            for part in problem.parts_of[starts[net] : starts[net + 1]]
+            if part in positions
         ]
         if len(places) > 1:
             rows, columns = zip(*places, strict=True)
@@ -225,10 +227,10 @@ def _variants(array: _Array, shape: _Shape, lattice: _Lattice) -> Iterator[Mappi
             low=low,
             right=right,
         )
-        found = array.placed(variant, lattice)
-        if found is not None and (key := tuple(found.values())) not in seen:
+        positions = array.placed(variant, lattice)
+        if positions is not None and (key := tuple(positions.values())) not in seen:
             seen.add(key)
-            yield found
+            yield positions
 
 
 class _Rest:

@@ -81,23 +81,23 @@ class Arranger:
         self._seed = seed
         self._at_a_port = _AT_A_PORT[0]
         self._distances = [
-            [self._distance(one, other) for other in range(self._count)]
-            for one in range(self._count)
+            [self._distance(first, second) for second in range(self._count)]
+            for first in range(self._count)
         ]
 
     def arrangements(self) -> Iterator[PublicArrangement]:
         """Arrangements with routes for all streams; empty if there is none."""
-        found: dict[tuple[object, ...], tuple[int, _Draft]] = {}
+        by_key: dict[tuple[object, ...], tuple[int, _Draft]] = {}
         for start in range(STARTS):
             dice = _Dice(self._seed * STARTS + start)
             self._at_a_port = _AT_A_PORT[start % len(_AT_A_PORT)]
             draft = self._improved(self._random(dice), dice)
             key = (*draft.places, *draft.reads.values(), *draft.writes.values())
             self._at_a_port = _AT_A_PORT[0]
-            found[key] = (self._cost(draft), draft)
+            by_key[key] = (self._cost(draft), draft)
         drafts = [
             draft
-            for cost, draft in sorted(found.values(), key=lambda pair: pair[0])
+            for cost, draft in sorted(by_key.values(), key=lambda pair: pair[0])
             if cost < _IMPOSSIBLE
         ]
         for draft in drafts:
@@ -107,8 +107,8 @@ class Arranger:
                     places=tuple(draft.places), reads=draft.reads, writes=draft.writes, ways=ways
                 )
 
-    def _distance(self, one: int, other: int) -> int:
-        (a, b), (c, d) = divmod(one, self._columns), divmod(other, self._columns)
+    def _distance(self, first: int, second: int) -> int:
+        (a, b), (c, d) = divmod(first, self._columns), divmod(second, self._columns)
         hops = abs(a - c) + abs(b - d)
         # superlinear: long routes compete for the wires of other streams
         return hops * (hops + 1) // 2
@@ -117,8 +117,8 @@ class Arranger:
 
     def _random(self, dice: _Dice) -> _Draft:
         def chosen(streams: Mapping[TokenStream, object], ports: int) -> dict[TokenStream, int]:
-            left = list(range(ports))
-            return {stream: left.pop(dice.below(len(left))) for stream in streams}
+            free = list(range(ports))
+            return {stream: free.pop(dice.below(len(free))) for stream in streams}
 
         return _Draft(
             places=[dice.below(self._count) for _ in self._design.processes],
@@ -171,10 +171,10 @@ class Arranger:
         number = dice.below(len(draft.places) + len(draft.reads) + len(draft.writes))
         if number < len(draft.places):
             before = list(draft.places)
-            here, there = draft.places[number], dice.below(self._count)
+            source, target = draft.places[number], dice.below(self._count)
             swap = dice.below(2)
-            draft.places = [here if place == there and swap else place for place in draft.places]
-            draft.places[number] = there
+            draft.places = [source if place == target and swap else place for place in draft.places]
+            draft.places[number] = target
             return lambda: setattr(draft, "places", before)
         number -= len(draft.places)
         loads = number < len(draft.reads)
@@ -182,7 +182,7 @@ class Arranger:
         ports = len(self._wires.reads) if loads else len(self._wires.writes)
         stream = list(table)[number if loads else number - len(draft.reads)]
         old, new = table[stream], dice.below(ports)
-        other = next((one for one, port in table.items() if port == new), None)
+        other = next((neighbor for neighbor, port in table.items() if port == new), None)
 
         def put(first: int, second: int) -> None:
             table[stream] = first
@@ -207,7 +207,7 @@ class Arranger:
         for element, _ in taken:
             busy[element] += 1
         history = dict.fromkeys(self._wires.links, 0)
-        found: dict[TokenStream, list[tuple[int, int]]] = {}
+        routes: dict[TokenStream, list[tuple[int, int]]] = {}
         for _ in range(_ROUNDS):
             users = dict.fromkeys(self._wires.links, 0)
             for stream in self._design.streams:
@@ -215,14 +215,14 @@ class Arranger:
                 hops = self._hops(*self._ends(stream, draft), prices, busy)
                 if hops is None:
                     return None
-                found[stream] = hops
+                routes[stream] = hops
                 for hop in hops:
                     users[hop] += 1
             crowded = [hop for hop, count in users.items() if count > 1]
             if not crowded:
                 return {
                     stream: self._way(stream, draft, self._ends(stream, draft)[0], hops)
-                    for stream, hops in found.items()
+                    for stream, hops in routes.items()
                 }
             for hop in crowded:
                 history[hop] += _SHARED

@@ -201,15 +201,15 @@ def _check_counts(
 ) -> None:
     where = "one PE alone" if shape is None else f"an array of {shape[0]} x {shape[1]} PEs"
     count = 1 if shape is None else shape[0] * shape[1]
-    for what, found, most, hint in (
+    for what, accesses, most, hint in (
         ("streams of loads", design.loads, len(wires.reads), _FEWER_LOADS),
         ("streams of stores", design.stores, len(wires.writes), _FEWER_STORES),
     ):
-        if len(found) > most:
-            access = next(iter(found.values()))
-            names = ", ".join(dict.fromkeys(one.tensor for one in found.values()))
+        if len(accesses) > most:
+            access = next(iter(accesses.values()))
+            names = ", ".join(dict.fromkeys(each.tensor for each in accesses.values()))
             why = (
-                f"the design has {len(found)} {what} ({names}), and {where} has "
+                f"the design has {len(accesses)} {what} ({names}), and {where} has "
                 f"{most} such port{'' if most == 1 else 's'}: {hint}"
             )
             refuse(f"node {access.node!r}", why, access.location)
@@ -250,11 +250,11 @@ class _Assembler:
         """A program for each PE; raises ``NoRoom``."""
         for stream in self._arrangement.ways:
             self._lay(stream)
-        for number, one in enumerate(self._design.processes):
+        for number, process in enumerate(self._design.processes):
             element = self._arrangement.places[number]
-            said = said_of(one.process.name, one.process.location)
-            self._workers[element].append(firing_thread(one, frozenset(self._ends), said))
-            self._labels[element].append(one.process.name)
+            comment = comment_of(process.process.name, process.process.location)
+            self._workers[element].append(firing_thread(process, frozenset(self._ends), comment))
+            self._labels[element].append(process.process.name)
         self._add_ports()
         return tuple(self._program(element) for element in range(len(self._inputs)))
 
@@ -273,14 +273,14 @@ class _Assembler:
             if leaves is not None:
                 self._outputs[element][stream] = leaves
             if entry is not None and leaves is not None:
-                said = f"{stream} goes by"
+                comment = f"{stream} goes by"
                 self._movers[element].append(
                     moving_thread(
                         stream,
                         tags,
                         tokens=ends.tokens,
                         hands_on_end=not (to_port and at == last),
-                        said=said,
+                        comment=comment,
                     )
                 )
 
@@ -297,8 +297,10 @@ class _Assembler:
                 self._outputs[element][wire] = side
                 needed = self._design.needs.get(stream) if loads else None
                 items = rolled(access.addresses, needed, access.lanes)
-                said = said_of(f"addresses of {access.tensor} for {access.node}", access.location)
-                self._sources[element].append((wire, items, loads, said))
+                comment = comment_of(
+                    f"addresses of {access.tensor} for {access.node}", access.location
+                )
+                self._sources[element].append((wire, items, loads, comment))
 
     def _program(self, element: int) -> CellProgram:
         others = [*self._movers[element], *self._workers[element]]
@@ -321,10 +323,10 @@ class _Assembler:
         if not sources:
             check_room(threads)
             return list(threads)
-        wire, items, loads, said = sources[0]
+        wire, items, loads, comment = sources[0]
         tightest: NoRoom | None = None
         for nest in unrolled_nests(items):
-            thread = address_thread(wire, nest, sends_end=loads, said=said)
+            thread = address_thread(wire, nest, sends_end=loads, comment=comment)
             try:
                 return self._with_sources([*threads, thread], sources[1:])
             except NoRoom as full:
@@ -334,7 +336,7 @@ class _Assembler:
         raise tightest
 
 
-def said_of(what: str, location: SourceLocation | None) -> str:
+def comment_of(what: str, location: SourceLocation | None) -> str:
     """A comment: what an instruction is for, and the user's line."""
     if location is None:
         return one_line(what)
@@ -362,7 +364,7 @@ def _unrolled(item: AddressItem, most: int) -> tuple[AddressItem, ...]:
     """An item with innermost loops unrolled to at most ``most`` addresses in their bodies."""
     if isinstance(item, TaggedAddress):
         return (item,)
-    inner = tuple(part for one in item.items for part in _unrolled(one, most))
+    inner = tuple(part for inner_item in item.items for part in _unrolled(inner_item, most))
     if any(isinstance(part, AddressLoop) for part in inner):
         return (replace(item, items=inner),)
     times = max(
@@ -377,22 +379,22 @@ def _unrolled(item: AddressItem, most: int) -> tuple[AddressItem, ...]:
 
 
 def address_thread(
-    wire: AddressWire, items: Sequence[AddressItem], *, sends_end: bool, said: str
+    wire: AddressWire, items: Sequence[AddressItem], *, sends_end: bool, comment: str
 ) -> PublicThread:
     """The thread that sends the addresses of a nest, and then the end of the stream."""
-    writer = _AddressWriter(wire, said, moving=_moving(items))
+    writer = _AddressWriter(wire, comment, moving=_moving(items))
     writer.items(items, known=writer.moving)
     return writer.thread(sends_end=sends_end)
 
 
 def _moving(items: Sequence[AddressItem]) -> frozenset[int]:
     """The lanes that some loop moves; all other addresses are constants."""
-    found: set[int] = set()
+    lanes: set[int] = set()
     for item in items:
         if isinstance(item, AddressLoop):
-            found |= {lane for lane, shift in enumerate(item.shifts) if shift}
-            found |= _moving(item.items)
-    return frozenset(found)
+            lanes |= {lane for lane, shift in enumerate(item.shifts) if shift}
+            lanes |= _moving(item.items)
+    return frozenset(lanes)
 
 
 def _base(lane: int) -> ThreadRegister:
@@ -408,7 +410,7 @@ class _AddressWriter:
     """
 
     wire: AddressWire
-    said: str
+    comment: str
     moving: frozenset[int]
     steps: list[ThreadStep] = field(default_factory=list)
     slots: dict[ThreadRegister, int] = field(default_factory=dict)
@@ -453,7 +455,7 @@ class _AddressWriter:
                 target=target,
                 operands=operands,
                 test=self._test,
-                said=f"{self.said}{more}",
+                comment=f"{self.comment}{more}",
             )
         )
         self._firings += self._times
@@ -586,17 +588,17 @@ def moved(item: AddressItem, shifts: Shifts, times: int) -> AddressItem:
         case TaggedAddress(address=address, lane=lane):
             return replace(item, address=address + shifts[lane] * times)
         case AddressLoop():
-            return replace(item, items=tuple(moved(one, shifts, times) for one in item.items))
+            return replace(item, items=tuple(moved(inner, shifts, times) for inner in item.items))
 
 
-def _firsts(items: Sequence[AddressItem], found: dict[int, int]) -> dict[int, int]:
+def _firsts(items: Sequence[AddressItem], firsts: dict[int, int]) -> dict[int, int]:
     """The first address of each lane."""
     for item in items:
         if isinstance(item, AddressLoop):
-            _firsts(item.items, found)
+            _firsts(item.items, firsts)
         else:
-            found.setdefault(item.lane, item.address)
-    return found
+            firsts.setdefault(item.lane, item.address)
+    return firsts
 
 
 def _runs(addresses: Array, tags: Array, lanes: Array, count: int) -> list[AddressItem]:
@@ -613,7 +615,7 @@ def _runs(addresses: Array, tags: Array, lanes: Array, count: int) -> list[Addre
         lane = int(lanes[at])
         start = TaggedAddress(int(addresses[at]), int(tags[at]), lane)
         if last - at >= 2 and same[at]:
-            shifts = tuple(int(steps[at]) if one == lane else 0 for one in range(count))
+            shifts = tuple(int(steps[at]) if other == lane else 0 for other in range(count))
             items.append(AddressLoop(last - at + 1, shifts, (start,)))
             at = last + 1
         else:
@@ -624,18 +626,18 @@ def _runs(addresses: Array, tags: Array, lanes: Array, count: int) -> list[Addre
 
 def _folded(items: list[AddressItem], length: int, lanes: int) -> list[AddressItem]:
     """The items with repetitions of ``length`` items rolled into loops."""
-    found: list[AddressItem] = []
+    folded: list[AddressItem] = []
     at = 0
     least = 3 if length == 1 else 2
     while at < len(items):
         count, shifts = _repeats(items, at, length, lanes)
         if count >= least or (count == 2 and isinstance(items[at], AddressLoop)):
-            found.append(AddressLoop(count, shifts, tuple(items[at : at + length])))
+            folded.append(AddressLoop(count, shifts, tuple(items[at : at + length])))
             at += count * length
         else:
-            found.append(items[at])
+            folded.append(items[at])
             at += 1
-    return found
+    return folded
 
 
 def _repeats(items: list[AddressItem], at: int, length: int, lanes: int) -> tuple[int, Shifts]:
@@ -650,9 +652,9 @@ def _repeats(items: list[AddressItem], at: int, length: int, lanes: int) -> tupl
     shifts = tuple(second.get(lane, 0) - first.get(lane, 0) for lane in range(lanes))
     count = 1
     while at + (count + 1) * length <= len(items):
-        here, there = at + (count - 1) * length, at + count * length
+        current, following = at + (count - 1) * length, at + count * length
         if any(
-            not _is_moved(items[here + place], items[there + place], shifts)
+            not _is_moved(items[current + place], items[following + place], shifts)
             for place in range(length)
         ):
             break
@@ -660,15 +662,17 @@ def _repeats(items: list[AddressItem], at: int, length: int, lanes: int) -> tupl
     return count, shifts
 
 
-def _is_moved(one: AddressItem, other: AddressItem, shifts: Shifts) -> bool:
-    match one, other:
+def _is_moved(first: AddressItem, second: AddressItem, shifts: Shifts) -> bool:
+    match first, second:
         case TaggedAddress(), TaggedAddress():
-            moves = other.address - one.address
-            return (one.tag, one.lane, shifts[one.lane]) == (other.tag, other.lane, moves)
+            moves = second.address - first.address
+            return (first.tag, first.lane, shifts[first.lane]) == (second.tag, second.lane, moves)
         case AddressLoop(), AddressLoop():
-            return (one.count, one.shifts, len(one.items)) == (
-                other.count,
-                other.shifts,
-                len(other.items),
-            ) and all(_is_moved(a, b, shifts) for a, b in zip(one.items, other.items, strict=True))
+            return (first.count, first.shifts, len(first.items)) == (
+                second.count,
+                second.shifts,
+                len(second.items),
+            ) and all(
+                _is_moved(a, b, shifts) for a, b in zip(first.items, second.items, strict=True)
+            )
     return False

@@ -97,14 +97,16 @@ def controlled(
 
     If there are more load streams than ``ports``, those of one PE share a port.
     """
-    kept, renamed = _without_movers(processes)
+    remaining, renamed = _without_movers(processes)
     loads = {renamed.get(s, s): a for s, a in accesses.items() if a.loads}
     stores = {s: a for s, a in accesses.items() if not a.loads}
-    share_ports(kept, loads, ports)
-    streams = _connected(kept, loads, stores)
+    share_ports(remaining, loads, ports)
+    streams = _connected(remaining, loads, stores)
     design = ControlledDesign(processes=[], streams=streams, loads=loads, stores=stores)
-    found = {number: _control(kept[number], design) for number in _backwards(kept, streams)}
-    design.processes = [found[number] for number in range(len(kept))]
+    by_number = {
+        number: _control(remaining[number], design) for number in _backwards(remaining, streams)
+    }
+    design.processes = [by_number[number] for number in range(len(remaining))]
     return design
 
 
@@ -119,17 +121,17 @@ def _without_movers(
     A chain of merged streams is named after its last one.
     """
     renamed: dict[TokenStream, TokenStream] = {}
-    kept: list[WordProcess] = []
+    remaining: list[WordProcess] = []
     for process in processes:
         moved = _moved(process)
         if moved is None:
-            kept.append(process)
+            remaining.append(process)
         else:
             renamed[moved[0]] = moved[1]
     final = {stream: _last(stream, renamed) for stream in renamed}
-    for process in kept:
+    for process in remaining:
         process.kinds = tuple(_renamed(kind, final) for kind in process.kinds)
-    return kept, final
+    return remaining, final
 
 
 def _moved(process: WordProcess) -> tuple[TokenStream, TokenStream] | None:
@@ -175,7 +177,7 @@ def _connected(
             sources[stream] = (number, int(_happens(process, stream).sum()))
         for stream in process.takes:
             sinks[stream] = (number, int(_tokens(process.kinds, stream)[process.sequence].sum()))
-    found: dict[TokenStream, StreamEnds] = {}
+    ends_of: dict[TokenStream, StreamEnds] = {}
     for stream in dict.fromkeys((*sources, *sinks)):
         source, sink = sources.get(stream), sinks.get(stream)
         if source is None or sink is None or source[1] != sink[1]:
@@ -185,8 +187,8 @@ def _connected(
             sent, taken = (0 if source is None else source[1]), (0 if sink is None else sink[1])
             why = f"{sent} tokens are sent to it, and {taken} are taken from it"
             refuse(f"channel {str(stream)!r}", why, location)
-        found[stream] = StreamEnds(source=source[0], sink=sink[0], tokens=source[1])
-    return found
+        ends_of[stream] = StreamEnds(source=source[0], sink=sink[0], tokens=source[1])
+    return ends_of
 
 
 def _location(processes: Sequence[WordProcess], number: int | None) -> SourceLocation | None:
@@ -212,19 +214,19 @@ def _backwards(
         if ends.source is not None and ends.sink is not None:
             after[ends.source].append(ends.sink)
     order: list[int] = []
-    left = list(after)
-    while left:
-        ready = [number for number in left if all(sink in order for sink in after[number])]
+    remaining = list(after)
+    while remaining:
+        ready = [number for number in remaining if all(sink in order for sink in after[number])]
         if not ready:
-            names = ", ".join(processes[number].name for number in left[:4])
+            names = ", ".join(processes[number].name for number in remaining[:4])
             refuse(
-                processes[left[0]].subject,
+                processes[remaining[0]].subject,
                 f"streams form a cycle through its PEs and others ({names}), and tags are "
                 "passed on from the memory: use t2s.cgra.place, whose stream units send tags",
-                processes[left[0]].location,
+                processes[remaining[0]].location,
             )
         order += ready
-        left = [number for number in left if number not in ready]
+        remaining = [number for number in remaining if number not in ready]
     return order
 
 
@@ -266,9 +268,9 @@ def _split(
     columns: list[Array] = [process.sequence]
     tagged = [stream for stream in process.sends if stream in design.needs]
     for stream in tagged:
-        there = _happens(process, stream)
-        column = np.full(len(there), -1, np.int64)
-        column[there] = design.needs[stream]
+        happens = _happens(process, stream)
+        column = np.full(len(happens), -1, np.int64)
+        column[happens] = design.needs[stream]
         columns.append(column)
     codes, first = rows_apart(columns, len(process.sequence))
     kinds = tuple(process.kinds[int(process.sequence[at])] for at in first)
@@ -340,8 +342,8 @@ def _same_from_zero(process: WordProcess, element: FileElement, first: int) -> i
     """The kind that equals ``first`` if the element is zero, if the element can be made zero."""
     sequence = process.sequence
     pairs = set(zip(sequence[:-1].tolist(), sequence[1:].tolist(), strict=True))
-    before = {one for one, after in pairs if after == first}
-    if any(after != first for one, after in pairs if one in before) or first in before:
+    before = {previous for previous, after in pairs if after == first}
+    if any(after != first for previous, after in pairs if previous in before) or first in before:
         return None
     for number, kind in enumerate(process.kinds):
         if number != first and _from_zero(kind, element) == process.kinds[first]:
@@ -363,7 +365,7 @@ def _from_zero(kind: FiringKind, element: FileElement) -> FiringKind:
     return replace(
         kind,
         sends=tuple((stream, value(sent)) for stream, sent in kind.sends),
-        writes=tuple((one, value(written)) for one, written in kind.writes),
+        writes=tuple((written_element, value(written)) for written_element, written in kind.writes),
     )
 
 

@@ -60,7 +60,7 @@ Position = tuple[FiringStep, ...]
 
 
 def firing_thread(
-    controlled: ControlledProcess, ends: frozenset[TokenStream], said: str
+    controlled: ControlledProcess, ends: frozenset[TokenStream], comment: str
 ) -> PublicThread:
     """The thread of a process; ``ends`` are the streams whose end tokens it has to send."""
     slots: dict[ThreadRegister, int] = {}
@@ -70,7 +70,7 @@ def firing_thread(
         _KindCode(controlled, number, live[number], tagged, slots).positions()
         for number in range(len(controlled.kinds))
     ]
-    writer = _FiringWriter(controlled, said)
+    writer = _FiringWriter(controlled, comment)
     if controlled.leader is not None:
         writer.led(codes)
     else:
@@ -100,16 +100,16 @@ def _live_writes(controlled: ControlledProcess) -> list[set[FileElement]]:
     ]
     writes = [{element for element, _ in kind.writes} for kind in kinds]
     pairs = set(zip(sequence[:-1].tolist(), sequence[1:].tolist(), strict=True))
-    wanted = [set(found) for found in reads]
+    live = [set(elements_read) for elements_read in reads]
     changed = True
     while changed:
         changed = False
-        for one, other in sorted(pairs):
-            more = wanted[other] - writes[one] - wanted[one]
-            wanted[one] |= more
+        for earlier, later in sorted(pairs):
+            more = live[later] - writes[earlier] - live[earlier]
+            live[earlier] |= more
             changed = changed or bool(more)
     return [
-        writes[kind] & set().union(*(wanted[after] for before, after in pairs if before == kind))
+        writes[kind] & set().union(*(live[after] for before, after in pairs if before == kind))
         for kind in range(len(kinds))
     ]
 
@@ -169,19 +169,21 @@ class _KindCode:
             sent.setdefault((value, self._tags.get(stream, 0)), []).append(stream)
         for (value, tag), streams in sent.items():
             yield ToWires(tuple(streams), tag), value
-        left = {element: value for element, value in self._kind.writes if element in self._live}
-        while left:
+        unwritten = {
+            element: value for element, value in self._kind.writes if element in self._live
+        }
+        while unwritten:
             free = [
                 element
-                for element in left
+                for element in unwritten
                 if not any(
                     kept(element, value.type) in set(walk(value))
-                    for other, value in left.items()
+                    for other, value in unwritten.items()
                     if other != element
                 )
             ]
-            element = free[0] if free else next(iter(left))
-            value = left.pop(element)
+            element = free[0] if free else next(iter(unwritten))
+            value = unwritten.pop(element)
             if not free:  # a cycle: others need the old value, so save it
                 before = kept(element, value.type)
                 self._made[before] = self._temporary()
@@ -223,12 +225,12 @@ class _KindCode:
             return self._made[value]
         match value:
             case Const(value=number):
-                found = Immediate(int(number) & WORD_MASK)
-                if any(isinstance(part, Immediate) and part != found for part in others):
-                    slot = ThreadRegister(("constant", found.pattern))
-                    self._slots[slot] = found.pattern
+                immediate = Immediate(int(number) & WORD_MASK)
+                if any(isinstance(part, Immediate) and part != immediate for part in others):
+                    slot = ThreadRegister(("constant", immediate.pattern))
+                    self._slots[slot] = immediate.pattern
                     return slot
-                return found
+                return immediate
             case Local() if is_token(value):
                 return self._head(self._streams[value.name], others)
             case Local():
@@ -311,7 +313,7 @@ class _KindCode:
 @dataclass
 class _FiringWriter:
     controlled: ControlledProcess
-    said: str
+    comment: str
     steps: list[ThreadStep] = field(default_factory=list)
     done: int = 0
     _first: TokenStream | None = None
@@ -323,13 +325,13 @@ class _FiringWriter:
         self._first = leader
         longest = max(map(len, codes))
         for state in range(longest):
-            here = [
+            places = [
                 (tag, code[state], state + 1 == len(code))
                 for tag, code in enumerate(codes)
                 if state < len(code)
             ]
-            alike = len(here) == len(codes) and all(one[1:] == here[0][1:] for one in here)
-            for tag, place, last in here[:1] if alike else here:
+            alike = len(places) == len(codes) and all(one[1:] == places[0][1:] for one in places)
+            for tag, place, last in places[:1] if alike else places:
                 self._place(place, state, 0 if last else state + 1, None if alike else tag)
         self.done = longest
 
@@ -351,11 +353,11 @@ class _FiringWriter:
         leader = self.controlled.leader
         for step in place:
             streams = list(step.streams)
-            wanted = leader if tag is not None or leader in streams else None
-            if wanted is None and (state == 0 or leader is not None):
-                wanted = self._first
-            if wanted is not None and wanted not in streams and len(streams) < MOST_CHECKS:
-                streams.insert(0, wanted)
+            checked = leader if tag is not None or leader in streams else None
+            if checked is None and (state == 0 or leader is not None):
+                checked = self._first
+            if checked is not None and checked not in streams and len(streams) < MOST_CHECKS:
+                streams.insert(0, checked)
             checks = tuple((stream, tag if stream == leader else None) for stream in streams)
             self.steps.append(
                 ThreadStep(
@@ -367,7 +369,7 @@ class _FiringWriter:
                     checks=checks,
                     takes=step.takes,
                     test=step.test,
-                    said=self.said,
+                    comment=self.comment,
                 )
             )
 
@@ -390,7 +392,7 @@ class _FiringWriter:
                     operands=(HeadOf(first),) if sends else (),
                     checks=tuple((stream, END) for stream in pair),
                     takes=pair,
-                    said=f"{self.said}, at the end",
+                    comment=f"{self.comment}, at the end",
                 )
             )
             state, fresh = fresh, fresh + 1

@@ -188,17 +188,17 @@ class FiringReader:
         )
 
     def _iterations(self) -> Iterations:
-        found = enumerated(self._nest, self._nest.loops)
-        if found.count > MOST_FIRINGS:
+        iterations = enumerated(self._nest, self._nest.loops)
+        if iterations.count > MOST_FIRINGS:
             self._refuse(
-                f"each PE fires {found.count:,} times, and at most {MOST_FIRINGS:,} firings are "
-                "supported: make the loops smaller"
+                f"each PE fires {iterations.count:,} times, and at most {MOST_FIRINGS:,} firings "
+                "are supported: make the loops smaller"
             )
         if self._node.active is None:
-            return found
-        there = found.where([self._nest.folded(self._node.active)])
-        indices = {name: values[there] for name, values in found.names.items()}
-        return Iterations(shape=(int(there.sum()),), names=indices)
+            return iterations
+        active = iterations.where([self._nest.folded(self._node.active)])
+        indices = {name: values[active] for name, values in iterations.names.items()}
+        return Iterations(shape=(int(active.sum()),), names=indices)
 
     # ----------------------------------------------------------------------- what is static
 
@@ -230,10 +230,14 @@ class FiringReader:
                 self._value_columns(value)
 
     def _memory_stream(self, tensor: str) -> TokenStream:
-        found = self._graph.tensor(tensor)
-        self._check(found.type)
-        if found.open or found.place is not MemorySpace.MEMORY:
-            why = f"is{found.place_text}" if found.place_text else "has no length before it runs"
+        declared = self._graph.tensor(tensor)
+        self._check(declared.type)
+        if declared.open or declared.place is not MemorySpace.MEMORY:
+            why = (
+                f"is{declared.place_text}"
+                if declared.place_text
+                else "has no length before it runs"
+            )
             self._refuse(f"{tensor!r} {why}, and ports lead to arrays in the memory")
         same = sum(1 for stream in self._memory.values() if stream.array.endswith(f".{tensor}"))
         element = (*self._point, same) if same else self._point
@@ -350,9 +354,9 @@ class FiringReader:
                 return simplify(term)
             return rebuild(term, put)
 
-        found = put(expr)
-        assert isinstance(found, Expr)
-        return simplify(found)
+        value = put(expr)
+        assert isinstance(value, Expr)
+        return simplify(value)
 
     # --------------------------------------------------------------------------- addresses
 

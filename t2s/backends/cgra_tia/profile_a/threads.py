@@ -81,7 +81,7 @@ class ThreadStep:
     checks: tuple[tuple[TokenStream, int | None], ...] = ()
     takes: tuple[TokenStream, ...] = ()
     test: bool | None = None
-    said: str = ""
+    comment: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +139,7 @@ class StateCodes:
 
 
 def moving_thread(
-    stream: TokenStream, tags: Sequence[int], *, tokens: int, hands_on_end: bool, said: str
+    stream: TokenStream, tags: Sequence[int], *, tokens: int, hands_on_end: bool, comment: str
 ) -> PublicThread:
     """A thread that forwards the tokens of a stream with their tags, up to its end."""
     steps = [
@@ -151,7 +151,7 @@ def moving_thread(
             operands=(HeadOf(stream),),
             checks=((stream, tag),),
             takes=(stream,),
-            said=said,
+            comment=comment,
         )
         for tag in tags
     ]
@@ -164,7 +164,7 @@ def moving_thread(
             operands=(HeadOf(stream),) if hands_on_end else (),
             checks=((stream, END),),
             takes=(stream,),
-            said=f"{said}, at its end",
+            comment=f"{comment}, at its end",
         )
     )
     return PublicThread(name=f"mover of {stream}", steps=tuple(steps), done=1, firings=tokens + 1)
@@ -211,10 +211,10 @@ def program_of_threads(
         ones |= codes.code[thread.done] << bit
         zeros |= ((1 << codes.width) - 1 & ~codes.code[thread.done]) << bit
         bit += codes.width
-    said = "all that this PE has to do is done" if threads else "nothing to do here"
+    comment = "all that this PE has to do is done" if threads else "nothing to do here"
     instructions.append(
         isa.Instruction(
-            trigger=isa.Trigger(ones=ones, zeros=zeros), opcode=isa.Opcode.HALT, comment=(said,)
+            trigger=isa.Trigger(ones=ones, zeros=zeros), opcode=isa.Opcode.HALT, comment=(comment,)
         )
     )
     return isa.CellProgram(label=label, initial=tuple(initial), instructions=tuple(instructions))
@@ -244,7 +244,7 @@ class _StepWriter:
         looks = step.state in codes.tested
         seen = field & ~test if looks and step.test is None else field
         now = codes.code[step.state] | (test if looks and step.test else 0)
-        left = field & ~test if isinstance(step.target, ToTest) else field
+        written = field & ~test if isinstance(step.target, ToTest) else field
         after = codes.code[step.next]
         ones, zeros = now & seen, ~now & seen
         return isa.Instruction(
@@ -257,9 +257,9 @@ class _StepWriter:
             destination=self._target(step.target),
             sources=tuple(self._source(operand) for operand in step.operands),
             takes=tuple(sorted({self._inputs[stream] for stream in step.takes})),
-            sets=(after & left & ~ones) << self._bit,
-            clears=(~after & left & ~zeros) << self._bit,
-            comment=(step.said,) if step.said else (),
+            sets=(after & written & ~ones) << self._bit,
+            clears=(~after & written & ~zeros) << self._bit,
+            comment=(step.comment,) if step.comment else (),
         )
 
     def _check(self, stream: TokenStream, tag: int | None) -> isa.TagCheck:

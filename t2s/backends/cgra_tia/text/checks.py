@@ -39,8 +39,8 @@ def tag_bits(core: CoreParameters) -> int:
 def broken_rule(instruction: isa.Instruction, core: CoreParameters) -> BrokenRule | None:
     """The first rule that an instruction breaks, in the order of the text."""
     for rules in (_trigger_rules, _source_rules, _destination_rules, _effect_rules):
-        for found in rules(instruction, core):
-            return found
+        for broken in rules(instruction, core):
+            return broken
     return None
 
 
@@ -254,11 +254,11 @@ def reach(program: isa.CellProgram) -> Reach:
             instruction = program.instructions[number]
             checked = (check.channel for check in instruction.trigger.checks)
             after = heads[state].union(checked, instruction.unchecked).difference(instruction.takes)
-            for found in _next_states(state, instruction):
-                sure = heads.get(found, after) & after
-                if heads.get(found) != sure:
-                    heads[found] = sure
-                    todo.append(found)
+            for successor in _next_states(state, instruction):
+                sure = heads.get(successor, after) & after
+                if heads.get(successor) != sure:
+                    heads[successor] = sure
+                    todo.append(successor)
     return Reach(
         states=frozenset(heads),
         firing=frozenset(number for numbers in firing.values() for number in numbers),

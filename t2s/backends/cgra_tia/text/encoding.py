@@ -216,17 +216,17 @@ def decode_program(words: Sequence[int], core: CoreParameters, label: str = "") 
     values = [sum(w << WORD_BITS * place for place, w in enumerate(r)) for r in registers]
     step = core.instruction_width // WORD_BITS
     codes = [words[at : at + step] for at in range(core.registers * size, len(words), step)]
-    there = [number for number, code in enumerate(codes) if any(code)]
-    if there != list(range(len(there))):
+    present = [number for number, code in enumerate(codes) if any(code)]
+    if present != list(range(len(present))):
         raise UserError(
-            f"the words of {label or 'a program'} have a gap before instruction {there[-1]}",
+            f"the words of {label or 'a program'} have a gap before instruction {present[-1]}",
             expected="instructions one after the other, and zeros behind the last one",
-            given=f"{len(there)} instructions",
+            given=f"{len(present)} instructions",
         )
     return isa.CellProgram(
         label=label,
         initial=tuple((number, word) for number, word in enumerate(values) if word),
-        instructions=tuple(decode_instruction(codes[number], core) for number in there),
+        instructions=tuple(decode_instruction(codes[number], core) for number in present),
     )
 
 

@@ -93,8 +93,8 @@ def parse_operation(
             _end(cursor, "deq", "a ',' and another channel, or ';'")
         elif update is None and cursor.take(_SET):
             places["update"] = cursor.place
-            found = cursor.take(_UPDATE)
-            update = found.group(1) if found else ""
+            match = cursor.take(_UPDATE)
+            update = match.group(1) if match else ""
             _end(cursor, "set", "0, 1, X and Z, one for each predicate, and ';'")
         else:
             raise cursor.error(
@@ -132,59 +132,59 @@ def _opcode(cursor: LineCursor) -> isa.Opcode:
 
 
 def _destination(cursor: LineCursor) -> isa.Destination:
-    found = cursor.take(_REGISTER)
-    if found is not None:
-        return isa.ToRegister(whole_number(found.group(1)))
-    found = cursor.take(_PREDICATE)
-    if found is not None:
-        return isa.ToPredicate(whole_number(found.group(1)))
-    found = cursor.take(_OUTPUT)
-    if found is not None:
-        return isa.ToOutputs((whole_number(found.group(1)),), whole_number(found.group(2)))
+    match = cursor.take(_REGISTER)
+    if match is not None:
+        return isa.ToRegister(whole_number(match.group(1)))
+    match = cursor.take(_PREDICATE)
+    if match is not None:
+        return isa.ToPredicate(whole_number(match.group(1)))
+    match = cursor.take(_OUTPUT)
+    if match is not None:
+        return isa.ToOutputs((whole_number(match.group(1)),), whole_number(match.group(2)))
     place = cursor.place
     odd = _ODD_OUTPUTS.match(cursor.rest)
-    found = cursor.take(_OUTPUTS)
-    if found is None and odd is not None:
+    match = cursor.take(_OUTPUTS)
+    if match is None and odd is not None:
         numbers = [number.strip() for number in odd.group(1).split(",")]
-        one = f"%o{numbers[0]}" if len(numbers) == 1 else f"%o{{{', '.join(numbers)}}}"
+        plain = f"%o{numbers[0]}" if len(numbers) == 1 else f"%o{{{', '.join(numbers)}}}"
         raise place.error(
             "the public assembler does not accept outputs that are written like this",
             expected="two outputs or more between braces, and no blank beside a brace",
             given=repr(odd.group()),
-            hint=f"write {one}.{odd.group(2)}",
+            hint=f"write {plain}.{odd.group(2)}",
         )
-    if found is None:
+    if match is None:
         raise cursor.error(
             "this is not a destination", expected="%rN, %pN, %oN.TAG or %o{N, M}.TAG"
         )
-    channels = [whole_number(number.strip()) for number in found.group(1).split(",")]
+    channels = [whole_number(number.strip()) for number in match.group(1).split(",")]
     if len(set(channels)) != len(channels):
         raise place.error(
             "an output channel occurs twice",
             expected="each output channel once",
-            given=repr(found.group()),
+            given=repr(match.group()),
         )
-    return isa.ToOutputs(tuple(sorted(channels)), whole_number(found.group(2)))
+    return isa.ToOutputs(tuple(sorted(channels)), whole_number(match.group(2)))
 
 
 def _source(cursor: LineCursor, core: CoreParameters) -> isa.Source:
-    found = cursor.take(_REGISTER)
-    if found is not None:
-        return isa.FromRegister(whole_number(found.group(1)))
-    found = cursor.take(_CHANNEL)
-    if found is not None:
-        return isa.FromChannel(whole_number(found.group(1)))
+    match = cursor.take(_REGISTER)
+    if match is not None:
+        return isa.FromRegister(whole_number(match.group(1)))
+    match = cursor.take(_CHANNEL)
+    if match is not None:
+        return isa.FromChannel(whole_number(match.group(1)))
     place = cursor.place
-    found = cursor.take(_IMMEDIATE)
-    if found is None:
+    match = cursor.take(_IMMEDIATE)
+    if match is None:
         floats = cursor.rest.startswith("$f")
         raise cursor.error(
             "this is not a source",
             expected="%rN, %iN or an immediate: $5, $-5, $0xFF",
             hint="floats are for init lines: init %r0, $f1.5;" if floats else None,
         )
-    sign, digits = found.groups()
-    decimal = digits.isdecimal() and found.group().lstrip("$-")[1:2] not in ("x", "X")
+    sign, digits = match.groups()
+    decimal = digits.isdecimal() and match.group().lstrip("$-")[1:2] not in ("x", "X")
     value = whole_number(digits, 10 if decimal else 16)
     value = -value if sign else value
     width = core.immediate_width
@@ -192,7 +192,7 @@ def _source(cursor: LineCursor, core: CoreParameters) -> isa.Source:
         raise place.error(
             "the immediate does not fit",
             expected=f"a number of {width} bits: {-(1 << width - 1)} to {(1 << width) - 1}",
-            given=found.group()[:40],
+            given=match.group()[:40],
         )
     return isa.Immediate(value & (1 << width) - 1)
 
@@ -201,8 +201,8 @@ def _takes(cursor: LineCursor, places: Places) -> list[int]:
     takes: list[int] = []
     while not takes or cursor.take(_COMMA):
         place = cursor.place
-        found = cursor.expect(_CHANNEL, "this is not an input channel", "%iN")
-        takes.append(whole_number(found.group(1)))
+        match = cursor.expect(_CHANNEL, "this is not an input channel", "%iN")
+        takes.append(whole_number(match.group(1)))
         places[f"take {takes[-1]}"] = place
     return takes
 
@@ -261,13 +261,13 @@ def _program(block: SourceBlock, core: CoreParameters) -> isa.CellProgram:
         places: Places = {}
         trigger = _trigger(cursor, places)
         body = LineCursor(_next_line(next(lines, None), cursor)) if cursor.done else cursor
-        found = replace(
+        program = replace(
             parse_operation(body, trigger, core, places),
             position=start.position,
             comment=tuple(comments),
         )
-        _check(found, core, places, start)
-        instructions.append(found)
+        _check(program, core, places, start)
+        instructions.append(program)
         comments.clear()
     return isa.CellProgram(
         label=block.label,
@@ -311,30 +311,30 @@ def _initial(cursor: LineCursor, core: CoreParameters) -> tuple[int, int]:
 def _word(cursor: LineCursor, core: CoreParameters) -> int:
     place = cursor.place
     width = core.word_width
-    found = cursor.take(_FLOAT)
-    if found is not None:
+    match = cursor.take(_FLOAT)
+    if match is not None:
         if core.profile is Profile.PUBLIC:
             raise place.error(
                 "registers of the public core do not hold floats",
                 expected=f"an integer of {width} bits",
-                given=repr(found.group()),
+                given=repr(match.group()),
                 hint="profile B (t2s.triggered.EXTENDED_CORE) has float64",
             )
-        value = float(found.group(1))
-        if math.isinf(value) and "inf" not in found.group():
+        value = float(match.group(1))
+        if math.isinf(value) and "inf" not in match.group():
             raise place.error(
                 "the value is too large for a float64",
                 expected=f"a number up to {sys.float_info.max}, or $finf",
-                given=found.group()[:40],
+                given=match.group()[:40],
             )
         return int.from_bytes(struct.pack("<d", value), "little")
     floats = "" if core.profile is Profile.PUBLIC else ", or a float as $f1.5"
-    found = cursor.expect(
+    match = cursor.expect(
         _INTEGER,
         "the value is not a number",
         f"$ and decimal digits, $0x and digits (no letters){floats}, and ';' behind them",
     )
-    sign, prefix, digits = found.groups()
+    sign, prefix, digits = match.groups()
     number = whole_number(digits, 16 if prefix else 10) * (-1 if sign else 1)
     # the public assembler counts the sign as a bit in addition to the digits
     least = 1 - (1 << width - 1)
@@ -343,7 +343,7 @@ def _word(cursor: LineCursor, core: CoreParameters) -> int:
         raise place.error(
             f"the value does not fit into a word of {width} bits",
             expected=f"{least} to {(1 << width) - 1}",
-            given=found.group()[:40],
+            given=match.group()[:40],
             hint=f"the public assembler takes this word as ${-number}" if lowest else None,
         )
     return number & (1 << width) - 1
@@ -366,10 +366,10 @@ def _trigger(cursor: LineCursor, places: Places) -> isa.Trigger:
     if cursor.take(_WITH):
         while True:
             places[f"check {len(checks)}"] = cursor.place
-            found = cursor.expect(
+            match = cursor.expect(
                 _CHECK, "invalid check of a channel", "%iN.TAG or !%iN.TAG, as %i0.1"
             )
-            negated, channel, tag = found.groups()
+            negated, channel, tag = match.groups()
             checks.append(
                 isa.TagCheck(
                     channel=whole_number(channel), tag=whole_number(tag), equal=not negated

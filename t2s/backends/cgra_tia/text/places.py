@@ -74,8 +74,8 @@ class TextPlace:
 
 def nearest(word: str, words: Iterable[str]) -> str | None:
     """A hint with the closest of some words, if one is close."""
-    found = get_close_matches(word.lower(), list(words), n=1)
-    return f"did you mean {found[0]!r}?" if found else None
+    close = get_close_matches(word.lower(), list(words), n=1)
+    return f"did you mean {close[0]!r}?" if close else None
 
 
 def block_name(number: int, label: str) -> str:
@@ -111,15 +111,15 @@ class SourceBlock:
 
 def source_blocks(text: str, file: str) -> tuple[SourceBlock, ...]:
     """The blocks of a text in their order; raises ``TriggeredTextError``."""
-    found: list[tuple[str, TextPlace, list[BlockLine]]] = []
+    blocks: list[tuple[str, TextPlace, list[BlockLine]]] = []
     name = ""
     for number, line in enumerate(text.split("\n"), 1):
         start = TextPlace(file=file, line=number, column=1, text=line, block=name)
         before, label, behind = _split(line, start)
         code, hash_sign, comment = before.partition("#")
-        if found:
-            kept = comment if hash_sign else None
-            found[-1][2].append(BlockLine(code=code, comment=kept, place=start))
+        if blocks:
+            block_comment = comment if hash_sign else None
+            blocks[-1][2].append(BlockLine(code=code, comment=block_comment, place=start))
         elif _STATEMENT.match(code):
             raise start.error(
                 "an instruction stands before the first label, where all text is ignored",
@@ -127,12 +127,12 @@ def source_blocks(text: str, file: str) -> tuple[SourceBlock, ...]:
                 given=repr(code.strip()),
             )
         if label is not None:
-            name = block_name(len(found), label)
+            name = block_name(len(blocks), label)
             after = replace(start, column=len(line) - len(behind) + 1, block=name)
             code, hash_sign, comment = behind.partition("#")
             first = BlockLine(code=code, comment=comment if hash_sign else None, place=after)
-            found.append((label, replace(start, column=len(before) + 1), [first]))
-    if not found:
+            blocks.append((label, replace(start, column=len(before) + 1), [first]))
+    if not blocks:
         raise TextPlace(file=file, line=1, column=1, text=text.partition("\n")[0]).error(
             "the text has no label",
             expected="a line <NAME> before the instructions of each processing element",
@@ -140,7 +140,7 @@ def source_blocks(text: str, file: str) -> tuple[SourceBlock, ...]:
             hint="put a line such as <pe_0> before the first instruction",
         )
     return tuple(
-        SourceBlock(label=label, place=place, lines=tuple(lines)) for label, place, lines in found
+        SourceBlock(label=label, place=place, lines=tuple(lines)) for label, place, lines in blocks
     )
 
 

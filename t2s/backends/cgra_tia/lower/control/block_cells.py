@@ -71,9 +71,9 @@ def _fitting(
     half = len(outputs) // 2
     parts = outputs[:half], outputs[half:]
     return [
-        one
+        part
         for number, own in enumerate(parts, 1)
-        for one in _fitting(block, own, refusals, contract, f"{suffix}.{number}")
+        for part in _fitting(block, own, refusals, contract, f"{suffix}.{number}")
     ]
 
 
@@ -92,8 +92,10 @@ class _BlockWriter:
         narrowed = {
             s: flat.changed(t, lambda part: _only(part, own)) for s, t in block.trees.items()
         }
-        found = replace(block, trees=narrowed)
-        self._needed: flat.NeededBlock = flat.needed(flat.without_ties(found) if alone else found)
+        own_block = replace(block, trees=narrowed)
+        self._needed: flat.NeededBlock = flat.needed(
+            flat.without_ties(own_block) if alone else own_block
+        )
         self._block = self._needed.block
         self._refusals = refusals
         self._cell = CellContext(refusals=refusals, contract=contract, loose=block.loose)
@@ -133,7 +135,7 @@ class _BlockWriter:
             ("heads to check at once", checks, core.checks),
             ("places of its program", place_count(places), 1 << TEST),
         ]
-        made = BlockCell(
+        block_cell = BlockCell(
             name=name,
             kind=CellKind.FMA if fma else CellKind.CONTROL,
             program=program,
@@ -141,7 +143,7 @@ class _BlockWriter:
             outputs={n: p for n, p in cell.outputs.items() if n in block.outputs},
             loops=tuple(cell.loops.values()),
         )
-        return made, sizes
+        return block_cell, sizes
 
     def _settle(self) -> None:
         """Assign ports to the heads and ports or registers to the registers of the block."""
@@ -171,15 +173,15 @@ class _BlockWriter:
         return place
 
     def _reached(self, start: Hashable) -> dict[Hashable, list[PlaceOption]]:
-        found: dict[Hashable, list[PlaceOption]] = {}
+        reached: dict[Hashable, list[PlaceOption]] = {}
         waiting = [start]
         while waiting:
             place = waiting.pop()
-            if place in found:
+            if place in reached:
                 continue
-            found[place] = self._places[place]
+            reached[place] = self._places[place]
             waiting += [o.after for o in reversed(self._places[place]) if o.after is not None]
-        return found
+        return reached
 
     # ------------------------------------------------------------------------------- options
 
@@ -194,7 +196,7 @@ class _BlockWriter:
         """What can fire at a place; ``checks`` are what the first step of each option waits for."""
         match tree:
             case flat.HeadWait(heads=heads, cases=cases):
-                found: list[PlaceOption] = []
+                options: list[PlaceOption] = []
                 for tags, below in cases:
                     exact = tuple(zip(heads, tags, strict=True))
                     if any(not meets(dict(known).get(head, tag), tag) for head, tag in exact):
@@ -202,8 +204,8 @@ class _BlockWriter:
                     seen = zip(heads, _tags_of(below, cases), strict=True)
                     both = tuple(dict((*known, *seen)).items())
                     all_checks = tuple(dict((*checks, *exact)).items())
-                    found += self._options(below, state, both, all_checks, holds)
-                return found
+                    options += self._options(below, state, both, all_checks, holds)
+                return options
             case flat.ValueTest():
                 return self._test(tree, state, known, checks, holds)
             case flat.Ask(asks=asks, answers=answers, index=index, then=then):
@@ -311,10 +313,12 @@ class _BlockWriter:
 
     def _sums_taken(self, firing: flat.Firing, state: flat.ControlState) -> set[int]:
         """The loops whose token is consumed: its value is replaced, or no longer needed."""
-        there = self._needed.live[state] & self._needed.summed
+        live_sums = self._needed.live[state] & self._needed.summed
         written = {name for name, _ in firing.writes}
         later = self._needed.live[firing.after] if firing.after is not None else frozenset()
-        return {self._cell.loop(name)[1] for name in there if name in written or name not in later}
+        return {
+            self._cell.loop(name)[1] for name in live_sums if name in written or name not in later
+        }
 
     def _take_last(self, steps: FiringSteps, takes: set[int]) -> None:
         """Let the last step take the heads."""
@@ -346,12 +350,12 @@ def apply_not_zero(value: Expr) -> Expr:
 def _tags_of(tree: flat.Tree, cases: Sequence[tuple[tuple[int, ...], flat.Tree]]) -> list[int]:
     """The tag of each head for which a tree follows; a negated tag where several lead to it."""
     columns = zip(*(tags for tags, below in cases if below == tree), strict=True)
-    found: list[int] = []
+    result: list[int] = []
     for column in columns:
         tags = set(column)
         other = next(tag for tag in range(len(tags) + 1) if tag not in tags)
-        found.append(tags.pop() if len(tags) == 1 else ~other)
-    return found
+        result.append(tags.pop() if len(tags) == 1 else ~other)
+    return result
 
 
 def _only(part: flat.Tree, outputs: set[str]) -> flat.Tree:
@@ -363,10 +367,10 @@ def _only(part: flat.Tree, outputs: set[str]) -> flat.Tree:
 
 def _grouped(puts: Sequence[flat.FlatPut]) -> dict[tuple[Expr | None, int], list[str]]:
     """The channels that get the same token; tokens without a value come last."""
-    found: dict[tuple[Expr | None, int], list[str]] = {}
+    groups: dict[tuple[Expr | None, int], list[str]] = {}
     for put in puts:
-        found.setdefault((put.value, put.tag), []).append(put.channel)
-    return dict(sorted(found.items(), key=lambda item: item[0][0] is None))
+        groups.setdefault((put.value, put.tag), []).append(put.channel)
+    return dict(sorted(groups.items(), key=lambda item: item[0][0] is None))
 
 
 def _end(steps: FiringSteps) -> None:
@@ -509,16 +513,16 @@ class FiringSteps:
         return source.number
 
     def _operands(self, operands: tuple[Expr, ...]) -> tuple[isa.Source, ...]:
-        found: list[isa.Source] = []
+        sources: list[isa.Source] = []
         for operand in operands:
             if isinstance(operand, Const):
-                immediate = not any(isinstance(source, isa.Immediate) for source in found)
-                found.append(self.cell.literal(operand, immediate=immediate))
+                immediate = not any(isinstance(source, isa.Immediate) for source in sources)
+                sources.append(self.cell.literal(operand, immediate=immediate))
             elif isinstance(operand, Local):
-                found.append(self.cell.sources[operand.name])
+                sources.append(self.cell.sources[operand.name])
             else:
-                found.append(self._between(operand))
-        return tuple(found)
+                sources.append(self._between(operand))
+        return tuple(sources)
 
     def _between(self, operand: Expr) -> isa.Source:
         """An operand that only the next step needs."""
@@ -565,8 +569,8 @@ class FiringSteps:
             table = FLOATS if expr.operands[0].type.is_float else INTEGERS
             if expr.operator in table:
                 sensitive = expr.operator is Op.SHIFT_RIGHT or expr.type.is_bool
-                made = self._numbers if sensitive else self._plain
-                return table[expr.operator], made(*expr.operands)
+                operands_of = self._numbers if sensitive else self._plain
+                return table[expr.operator], operands_of(*expr.operands)
             what = _TEXTS.get(expr.operator, expr.operator.name.lower())
             self.cell.refusals.operator(what, "compute that on the host")
         self.cell.refusals.operator(type(expr).__name__.lower(), "leave it out")
@@ -576,12 +580,12 @@ class FiringSteps:
 
     def _numbers(self, *operands: Expr) -> tuple[Expr, ...]:
         """Operands for operators that read the whole word of an int32."""
-        found: list[Expr] = []
+        numbers: list[Expr] = []
         for operand in self._plain(*operands):
             loose = operand.type == INT32 and bool(flat.local_names(operand) & self.cell.loose)
             wide = Cast(value=operand, type=_WORD)
-            found.append(Cast(value=wide, type=INT32) if loose else operand)
-        return tuple(found)
+            numbers.append(Cast(value=wide, type=INT32) if loose else operand)
+        return tuple(numbers)
 
     def _converted(self, cast: Cast) -> tuple[isa.Opcode, tuple[Expr, ...]]:
         source, target = cast.value.type, cast.type

@@ -67,16 +67,16 @@ def merged(
     order: dict[Hashable, int] = {classes[first]: 0}
     for place in places:
         order.setdefault(classes[place], len(order))
-    found: dict[int, tuple[PlaceOption, ...]] = {}
+    result: dict[int, tuple[PlaceOption, ...]] = {}
     for place, options in places.items():
-        found.setdefault(
+        result.setdefault(
             order[classes[place]],
             tuple(
                 replace(o, after=None if o.after is None else order[classes[o.after]])
                 for o in options
             ),
         )
-    return found
+    return result
 
 
 def within_others(
@@ -118,44 +118,44 @@ def with_fewer(options: Sequence[PlaceOption], tags: int) -> list[PlaceOption]:
 
     An option for several tags of a port waits for any tag but one, if another option has that one.
     """
-    left = list(options)
+    remaining = list(options)
     merged_one = True
     while merged_one:
         merged_one = False
-        for one, other in combinations(left, 2):
-            found = _together(one, other, left, tags)
-            if found is not None:
-                at = left.index(one)
-                left = [o for o in left if not _covers(found, o)]
-                left.insert(min(at, len(left)), found)
+        for first, second in combinations(remaining, 2):
+            joined = _together(first, second, remaining, tags)
+            if joined is not None:
+                at = remaining.index(first)
+                remaining = [o for o in remaining if not _covers(joined, o)]
+                remaining.insert(min(at, len(remaining)), joined)
                 merged_one = True
                 break
-    return left
+    return remaining
 
 
 def _together(
-    one: PlaceOption, other: PlaceOption, options: Sequence[PlaceOption], tags: int
+    first: PlaceOption, second: PlaceOption, options: Sequence[PlaceOption], tags: int
 ) -> PlaceOption | None:
     """Two options as one, if no option that does something else could fire at the same time."""
-    if not _same_but_tags(one, other):
+    if not _same_but_tags(first, second):
         return None
     choices: list[list[tuple[int, int]]] = []
-    for (port, a), (_, b) in zip(one.step.checks, other.step.checks, strict=True):
+    for (port, a), (_, b) in zip(first.step.checks, second.step.checks, strict=True):
         excluded = [~tag for tag in range(tags) if not (meets(a, tag) or meets(b, tag))]
-        found = [a] if a == b else [e for e in excluded if _used(~e, port, options)][:2]
-        choices.append([(port, check) for check in found])
+        possible = [a] if a == b else [e for e in excluded if _used(~e, port, options)][:2]
+        choices.append([(port, check) for check in possible])
     for checks in product(*choices):
-        made = replace(one, step=replace(one.step, checks=tuple(checks)))
-        rest = [o for o in options if o.holds == one.holds and not _covers(made, o)]
+        joined = replace(first, step=replace(first.step, checks=tuple(checks)))
+        rest = [o for o in options if o.holds == first.holds and not _covers(joined, o)]
         if all(_exclude(checks, o) for o in rest):
-            return made
+            return joined
     return None
 
 
-def _same_but_tags(one: PlaceOption, other: PlaceOption) -> bool:
-    same = (one.holds, one.after) == (other.holds, other.after)
-    ports = [[port for port, _ in option.step.checks] for option in (one, other)]
-    steps = [replace(option.step, checks=()) for option in (one, other)]
+def _same_but_tags(first: PlaceOption, second: PlaceOption) -> bool:
+    same = (first.holds, first.after) == (second.holds, second.after)
+    ports = [[port for port, _ in option.step.checks] for option in (first, second)]
+    steps = [replace(option.step, checks=()) for option in (first, second)]
     return same and ports[0] == ports[1] and steps[0] == steps[1]
 
 
@@ -200,10 +200,10 @@ def program_of_places(
     these options ignore.
     """
     pairs = _pairs(places)
-    second = {other: one for one, other in pairs.items()}
+    second = {other: first for first, other in pairs.items()}
     singles = [place for place in places if place not in second]
     codes = {place: number for number, place in enumerate(singles)}
-    codes |= {place: codes[one] | _PAIR for place, one in second.items()}
+    codes |= {place: codes[first] | _PAIR for place, first in second.items()}
     instructions: list[Instruction] = []
     for place, options in places.items():
         both = places[pairs[place]] if place in pairs else ()
@@ -230,16 +230,16 @@ _PAIR = 1 << TEST - 1
 def _pairs(places: Mapping[int, Sequence[PlaceOption]]) -> dict[int, int]:
     """Pairs of places with common options, those with the most first; each place is in one pair."""
     counts: list[tuple[int, int, int]] = []
-    for one, other in combinations(places, 2):
-        found = [o for o in places[other] if _shared(o, places[one]) is not None]
-        if found:
-            counts.append((-len(found), one, other))
+    for first, second in combinations(places, 2):
+        common = [o for o in places[second] if _shared(o, places[first]) is not None]
+        if common:
+            counts.append((-len(common), first, second))
     taken: set[int] = set()
     pairs: dict[int, int] = {}
-    for _, one, other in sorted(counts):
-        if not {one, other} & taken:
-            pairs[one] = other
-            taken |= {one, other}
+    for _, first, second in sorted(counts):
+        if not {first, second} & taken:
+            pairs[first] = second
+            taken |= {first, second}
     return pairs
 
 

@@ -41,12 +41,12 @@ def with_single_tests(block: flat.FlatBlock) -> flat.FlatBlock:
 
 def _of_coordinates(block: flat.FlatBlock) -> Facts:
     """Decide tests of coordinates: they are below the largest number, which stands for "absent"."""
-    found: dict[tuple[Expr, Expr], int] = {}
+    facts: dict[tuple[Expr, Expr], int] = {}
     for head in block.coordinates & block.values.keys():
         type = block.heads[head]
         name = Local(name=block.values[head], type=type)
-        found[name, const(integer_range(type)[1], type)] = _BELOW
-    return found
+        facts[name, const(integer_range(type)[1], type)] = _BELOW
+    return facts
 
 
 def _tested(tree: flat.Tree, facts: Facts) -> flat.Tree:
@@ -190,21 +190,23 @@ def _matched(pattern: Expr, expr: Expr, block: flat.FlatBlock) -> dict[str, Expr
         return None
     if pattern.operator is not expr.operator:
         return None
-    found: dict[str, Expr] = {}
+    values: dict[str, Expr] = {}
     for own, other in zip(pattern.operands, expr.operands, strict=True):
         if isinstance(own, Local) and own.name in block.registers:
-            if found.setdefault(own.name, other) != other:
+            if values.setdefault(own.name, other) != other:
                 return None
         elif own != other:
             return None
-    if any(name in block.registers for value in found.values() for name in flat.local_names(value)):
+    if any(
+        name in block.registers for value in values.values() for name in flat.local_names(value)
+    ):
         return None
-    return found or None
+    return values or None
 
 
-def _agree(one: Mapping[str, Expr], other: Mapping[str, Expr], block: flat.FlatBlock) -> bool:
+def _agree(first: Mapping[str, Expr], second: Mapping[str, Expr], block: flat.FlatBlock) -> bool:
     return all(
-        one.get(n, Local(name=n, type=t)) == other.get(n, Local(name=n, type=t))
+        first.get(n, Local(name=n, type=t)) == second.get(n, Local(name=n, type=t))
         for n, t in block.registers.items()
     )
 

@@ -253,9 +253,9 @@ def expressions_of(part: Tree) -> list[Expr]:
     """The expressions of a tree, without those of its subtrees."""
     match part:
         case Firing():
-            found = [put.value for put in part.puts if put.value is not None]
-            found += [value for _, value in part.writes]
-            return found + [e for store in part.stores for e in (store.index, store.value)]
+            expressions = [put.value for put in part.puts if put.value is not None]
+            expressions += [value for _, value in part.writes]
+            return expressions + [e for store in part.stores for e in (store.index, store.value)]
         case ValueTest(condition=condition):
             return [condition]
         case Fetch(index=index) | Ask(index=index):
@@ -323,26 +323,26 @@ def needed(block: FlatBlock) -> NeededBlock:
     def one(part: Tree) -> Tree:
         if not isinstance(part, Firing):
             return part
-        there = live[part.after] if part.after is not None else frozenset()
+        live_after = live[part.after] if part.after is not None else frozenset()
         writes = tuple(
             (name, value)
             for name, value in part.writes
-            if name in there and not (isinstance(value, Local) and value.name == name)
+            if name in live_after and not (isinstance(value, Local) and value.name == name)
         )
         return replace(part, writes=writes)
 
     trees = {state: changed(tree, one) for state, tree in block.trees.items()}
-    found = replace(block, trees=trees)
+    narrow = replace(block, trees=trees)
     summed = {
         name
-        for firing in firings_of(found)
+        for firing in firings_of(narrow)
         for name, value in firing.writes
         if any(
             isinstance(part, Apply) and part.type.is_float and part.operator in _ARITHMETIC
             for part in walk(value)
         )
     }
-    return NeededBlock(block=found, live=live, summed=frozenset(summed))
+    return NeededBlock(block=narrow, live=live, summed=frozenset(summed))
 
 
 def needed_by(tree: Tree, block: FlatBlock) -> frozenset[str]:
@@ -351,21 +351,21 @@ def needed_by(tree: Tree, block: FlatBlock) -> frozenset[str]:
 
 
 def _live(block: FlatBlock) -> dict[ControlState, frozenset[str]]:
-    found: dict[ControlState, frozenset[str]] = dict.fromkeys(block.trees, frozenset())
+    live_before: dict[ControlState, frozenset[str]] = dict.fromkeys(block.trees, frozenset())
     while True:
-        new = {state: _before(tree, block, found) for state, tree in block.trees.items()}
-        if new == found:
-            return found
-        found = new
+        new = {state: _before(tree, block, live_before) for state, tree in block.trees.items()}
+        if new == live_before:
+            return live_before
+        live_before = new
 
 
 def _before(tree: Tree, block: FlatBlock, live: Live) -> frozenset[str]:
     """The registers that are live before a tree, given those of all states."""
     match tree:
         case Firing(after=after, writes=writes):
-            there = live[after] if after is not None else frozenset()
-            kept = replace(tree, writes=tuple(w for w in writes if w[0] in there))
-            return there - {name for name, _ in writes} | _read(kept, block)
+            live_after = live[after] if after is not None else frozenset()
+            without_dead = replace(tree, writes=tuple(w for w in writes if w[0] in live_after))
+            return live_after - {name for name, _ in writes} | _read(without_dead, block)
         case HeadWait(cases=cases):
             return frozenset[str]().union(*(_before(below, block, live) for _, below in cases))
         case ValueTest(yes=yes, no=no):
@@ -389,10 +389,10 @@ def _read(part: Tree, block: FlatBlock) -> frozenset[str]:
 
 def ties_of(graph: Graph, machine: Machine, blocks: Mapping[str, FlatBlock]) -> dict[str, str]:
     """The tied heads of a machine, each with the head that determines its tag."""
-    found: dict[str, str] = {}
+    ties: dict[str, str] = {}
     takes = [path.rule.takes for path in machine.paths()]
     leaders: list[str] = []
-    for head in (one.channel for one in machine.heads):
+    for head in (machine_head.channel for machine_head in machine.heads):
         channel = graph.channel(head)
         if channel.stream.values_under_tags:
             continue
@@ -402,11 +402,11 @@ def ties_of(graph: Graph, machine: Machine, blocks: Mapping[str, FlatBlock]) -> 
             same = graph.channel(leader).source == channel.source
             together = all((head in own) == (leader in own) for own in takes)
             if same and together and all(_alike(firing, leader, head) for firing in firings):
-                found[head] = leader
+                ties[head] = leader
                 break
         else:
             leaders.append(head)
-    return found
+    return ties
 
 
 def _alike(firing: Firing, leader: str, head: str) -> bool:
@@ -450,9 +450,9 @@ class _Untied:
             case HeadWait(heads=heads, cases=cases) if self.head in heads:
                 at = heads.index(self.head)
                 narrow = [((*tags[:at], *tags[at + 1 :]), below) for tags, below in cases]
-                left = dict(narrow)
-                if any(left[tags] != below for tags, below in narrow):
+                merged = dict(narrow)
+                if any(merged[tags] != below for tags, below in narrow):
                     return part
                 others = (*heads[:at], *heads[at + 1 :])
-                return HeadWait(heads=others, cases=tuple(left.items())) if others else left[()]
+                return HeadWait(heads=others, cases=tuple(merged.items())) if others else merged[()]
         return part

@@ -130,7 +130,7 @@ def _without_unused(block: flat.FlatBlock) -> flat.FlatBlock:
 
 def _loaded_heads(block: flat.FlatBlock) -> tuple[flat.FlatBlock, tuple[LoadedHead, ...]]:
     """Heads for which the same elements are loaded with every value that is taken."""
-    found: list[LoadedHead] = []
+    loaded: list[LoadedHead] = []
     for channel in list(block.heads):
         name = block.values[channel]
         common = _common(block, channel, name)
@@ -152,8 +152,10 @@ def _loaded_heads(block: flat.FlatBlock) -> tuple[flat.FlatBlock, tuple[LoadedHe
         block = _beside(block, channel, tuple(places.values()), keep=keep)
         for place, head in places.items():
             block.heads[head], block.values[head] = types[place], locals_[place]
-            found.append(LoadedHead(channel=head, stream=channel, tensor=place[0], offset=place[1]))
-    return block, tuple(found)
+            loaded.append(
+                LoadedHead(channel=head, stream=channel, tensor=place[0], offset=place[1])
+            )
+    return block, tuple(loaded)
 
 
 def _place(fetch: flat.Fetch, name: str) -> tuple[str, int]:
@@ -227,8 +229,8 @@ def _beside(
     def one(part: flat.Tree) -> flat.Tree:
         match part:
             case flat.Firing(takes=takes) if channel in takes:
-                kept = tuple(name for name in takes if name != channel)
-                return replace(part, takes=(*kept, *group))
+                remaining = tuple(name for name in takes if name != channel)
+                return replace(part, takes=(*remaining, *group))
             case flat.HeadWait(heads=heads, cases=cases) if channel in heads:
                 at = heads.index(channel)
                 wider = (*heads[:at], *group, *heads[at + 1 :])
@@ -241,11 +243,11 @@ def _beside(
                 )
         return part
 
-    found = _mapped(block, one)
-    heads, values = dict(found.heads), dict(found.values)
+    result = _mapped(block, one)
+    heads, values = dict(result.heads), dict(result.values)
     if not keep:
         del heads[channel], values[channel]
-    return replace(found, heads=heads, values=values)
+    return replace(result, heads=heads, values=values)
 
 
 # ------------------------------------------------------------------------------ asking, storing
@@ -253,7 +255,7 @@ def _beside(
 
 def _asked(block: flat.FlatBlock) -> tuple[flat.FlatBlock, tuple[AskedLoad, ...]]:
     """Loads by request: a unit for each tensor and each of its loads on one path."""
-    found: dict[tuple[str, int], AskedLoad] = {}
+    requests: dict[tuple[str, int], AskedLoad] = {}
     heads, values, outputs = dict(block.heads), dict(block.values), dict(block.outputs)
 
     def visit(tree: flat.Tree, before: tuple[str, ...], answers: tuple[str, ...]) -> flat.Tree:
@@ -262,7 +264,7 @@ def _asked(block: flat.FlatBlock) -> tuple[flat.FlatBlock, tuple[AskedLoad, ...]
                 place = (tensor, before.count(tensor))
                 name = f"{block.name}.{tensor}.{place[1]}"
                 asked = AskedLoad(asks=f"{name}.asks", answers=f"{name}.answers", tensor=tensor)
-                found.setdefault(place, asked)
+                requests.setdefault(place, asked)
                 heads[asked.answers], outputs[asked.asks] = type, index.type
                 values[asked.answers] = asked.answers
                 answer = Local(name=asked.answers, type=type)
@@ -289,15 +291,15 @@ def _asked(block: flat.FlatBlock) -> tuple[flat.FlatBlock, tuple[AskedLoad, ...]
         return tree
 
     trees = {state: visit(tree, (), ()) for state, tree in block.trees.items()}
-    made = replace(block, trees=trees, heads=heads, values=values, outputs=outputs)
-    return made, tuple(found.values())
+    result = replace(block, trees=trees, heads=heads, values=values, outputs=outputs)
+    return result, tuple(requests.values())
 
 
 def _stored(
     block: flat.FlatBlock, types: Mapping[str, Type]
 ) -> tuple[flat.FlatBlock, tuple[StoreStreams, ...]]:
     """The block with stores as an address and a value, put into two channels."""
-    found: dict[str, StoreStreams] = {}
+    stores: dict[str, StoreStreams] = {}
     outputs = dict(block.outputs)
 
     def one(part: flat.Tree) -> flat.Tree:
@@ -306,7 +308,7 @@ def _stored(
         puts = list(part.puts)
         for store in part.stores:
             name = f"{block.name}.{store.tensor}"
-            streams = found.setdefault(
+            streams = stores.setdefault(
                 store.tensor,
                 StoreStreams(
                     addresses=f"{name}.address", values=f"{name}.value", tensor=store.tensor
@@ -320,5 +322,5 @@ def _stored(
             )
         return replace(part, puts=tuple(puts), stores=())
 
-    made = _mapped(block, one)
-    return replace(made, outputs=outputs), tuple(found.values())
+    result = _mapped(block, one)
+    return replace(result, outputs=outputs), tuple(stores.values())

@@ -157,9 +157,9 @@ class BlockRefusals:
         over = [(what, count, most) for what, count, most in parts if count > most]
         if not over:
             return
-        said = ", ".join(f"{count} {what} (a cell has {most})" for what, count, most in over)
+        needs = ", ".join(f"{count} {what} (a cell has {most})" for what, count, most in over)
         self.refuse(
-            f"its cell would need {said}: use fewer levels, fewer operands in one block, or a "
+            f"its cell would need {needs}: use fewer levels, fewer operands in one block, or a "
             "format whose coordinates are dense"
         )
 

@@ -91,7 +91,7 @@ class _StaticRun:
         state: flat.ControlState | None = self._block.first
         for _ in range(MOST_FIRINGS):
             if state is None:
-                return {name: tuple(found) for name, found in self._found.items()}
+                return {name: tuple(tokens) for name, tokens in self._found.items()}
             firing = self._chosen(self._block.trees[state])
             if firing.stores:
                 break

@@ -89,14 +89,14 @@ class _BlockUnfolding:
 
     def _loose(self) -> frozenset[str]:
         """The int32 values that may be sums or products; coordinates and references are not."""
-        found = set[str]()
+        loose = set[str]()
         for head in self.machine.heads:
             stream = self.graph.channel(head.channel).stream
             if stream.kind is StreamKind.VALUE and stream.element == INT32:
-                found.add(head.value)
-        if found:
-            found |= {r.name for r in self.machine.registers if r.type == INT32}
-        return frozenset(found)
+                loose.add(head.value)
+        if loose:
+            loose |= {r.name for r in self.machine.registers if r.type == INT32}
+        return frozenset(loose)
 
     def _tree(self, state: flat.ControlState) -> flat.Tree:
         mode: Mode = self.machine.mode(state.mode)
@@ -121,15 +121,17 @@ class _BlockUnfolding:
             self.refusals.check_heads([name for name in new if self.ties.get(name) not in new])
         cases: list[tuple[tuple[int, ...], flat.Tree]] = []
         for combination in self._combinations(new, known, self.ties if self.tied else {}):
-            here = dict(known)
+            known_below = dict(known)
             for name, tag in zip(new, combination, strict=True):
                 head, stream = heads[name], self.graph.channel(name).stream
-                here[f"?{name}"] = const(tag)
+                known_below[f"?{name}"] = const(tag)
                 if head.tag is not None:
-                    here[head.tag] = const(flat.graph_tag(tag), INT32)
+                    known_below[head.tag] = const(flat.graph_tag(tag), INT32)
                 if tag != flat.VALUE_TAG and not stream.values_under_tags:
-                    here[head.value] = const(0.0 if stream.element.is_float else 0, stream.element)
-            below = then(here)
+                    known_below[head.value] = const(
+                        0.0 if stream.element.is_float else 0, stream.element
+                    )
+            below = then(known_below)
             if below is not None:
                 cases.append((combination, below))
         return flat.HeadWait(heads=new, cases=tuple(cases)) if cases else None
@@ -138,17 +140,17 @@ class _BlockUnfolding:
         self, new: Sequence[str], known: _Known, ties: Mapping[str, str]
     ) -> Iterator[tuple[int, ...]]:
         """The combinations of tags that heads can have."""
-        found: list[dict[str, int]] = [{}]
+        combinations: list[dict[str, int]] = [{}]
         for name in sorted(new, key=lambda name: name in ties):
             leader = ties.get(name)
             wider: list[dict[str, int]] = []
-            for tags, own in product(found, sorted(self.tags.get(name, ()))):
+            for tags, own in product(combinations, sorted(self.tags.get(name, ()))):
                 by = known.get(f"?{leader}")
                 other = tags.get(leader or "", None if by is None else flat.number_of(by))
                 if other in (None, own) or (other, own) == (flat.VALUE_TAG, flat.EMPTY_TAG):
                     wider.append({**tags, name: own})
-            found = wider
-        yield from sorted(tuple(tags[name] for name in new) for tags in found)
+            combinations = wider
+        yield from sorted(tuple(tags[name] for name in new) for tags in combinations)
 
     def _choices(self, choices: Sequence[Choice], known: _Known) -> flat.Tree | None:
         if not choices:
@@ -175,19 +177,19 @@ class _BlockUnfolding:
         self, statements: Sequence[Statement], known: _Known, then: _Then
     ) -> flat.Tree | None:
         """Bind the targets of statements in order; each load becomes a fetch."""
-        here = dict(known)
+        bound = dict(known)
         for number, statement in enumerate(statements):
             match statement:
                 case Let(target=target, value=value):
-                    here[target] = reduced(value, here)
+                    bound[target] = reduced(value, bound)
                 case RegisterRead(target=target, register=register, type=type, indices=()):
-                    here[target] = here.get(register, Local(name=register, type=type))
+                    bound[target] = bound.get(register, Local(name=register, type=type))
                 case Load(target=target, tensor=tensor, type=type):
-                    index = reduced(self.refusals.index_of(self.graph, statement), here)
+                    index = reduced(self.refusals.index_of(self.graph, statement), bound)
                     self._loads += 1
                     name = f"{target}.{self._loads}"
-                    here[target] = Local(name=name, type=type)
-                    below = self._statements(statements[number + 1 :], here, then)
+                    bound[target] = Local(name=name, type=type)
+                    below = self._statements(statements[number + 1 :], bound, then)
                     if below is None:
                         return None
                     return flat.Fetch(
@@ -195,7 +197,7 @@ class _BlockUnfolding:
                     )
                 case _:
                     self.refusals.statement(statement)
-        return then(here)
+        return then(bound)
 
     def _rule(self, rule: Rule, known: _Known) -> flat.Tree | None:
         binds = [s for s in rule.body if not isinstance(s, RegisterWrite | Store)]
@@ -213,11 +215,13 @@ class _BlockUnfolding:
         for statement in rule.body:
             match statement:
                 case RegisterWrite(register=register, indices=(), value=value):
-                    found = reduced(value, known)
+                    reduced_value = reduced(value, known)
                     if register in held:
-                        held[register] = self._decided(found, f"the register {register!r}", rule)
+                        held[register] = self._decided(
+                            reduced_value, f"the register {register!r}", rule
+                        )
                     else:
-                        writes.append((register, found))
+                        writes.append((register, reduced_value))
                 case RegisterWrite():
                     self.refusals.statement(statement)
                 case Store(tensor=tensor, value=value):
@@ -244,9 +248,9 @@ class _BlockUnfolding:
     def _tag(self, tag: Expr | None, known: _Known, rule: Rule) -> int:
         if tag is None:
             return flat.VALUE_TAG
-        found = self._decided(reduced(tag, known), "a tag", rule)
-        self.refusals.check_tag(found)
-        return flat.hardware_tag(found)
+        number = self._decided(reduced(tag, known), "a tag", rule)
+        self.refusals.check_tag(number)
+        return flat.hardware_tag(number)
 
     def _decided(self, value: Expr, what: str, rule: Rule) -> int:
         number = flat.number_of(value)
@@ -259,18 +263,20 @@ def _control_registers(machine: Machine) -> tuple[str, ...]:
     """Registers of truth values, and registers that affect tags or are compared with tags."""
     scalars = {r.name: r for r in machine.registers if not r.shape}
     tags = {head.tag for head in machine.heads if head.tag is not None}
-    said: set[str] = set(tags)
-    found = {name for name, register in scalars.items() if register.type.is_bool}
+    tag_names: set[str] = set(tags)
+    control = {name for name, register in scalars.items() if register.type.is_bool}
     terms: list[Expr] = [put.tag for path in machine.paths() for put in path.rule.puts if put.tag]
     for path in machine.paths():
         conditions = [c.when for c in path.choices if c.when is not None]
         compared = [part for c in conditions for part in walk(c) if isinstance(part, Expr)]
         terms += [
-            c for c in compared if c.type.is_bool and flat.local_names(c) & said and _is_small(c)
+            c
+            for c in compared
+            if c.type.is_bool and flat.local_names(c) & tag_names and _is_small(c)
         ]
     for term in terms:
-        found |= flat.local_names(term) & set(scalars)
-    return tuple(name for name in scalars if name in found)
+        control |= flat.local_names(term) & set(scalars)
+    return tuple(name for name in scalars if name in control)
 
 
 def _is_small(condition: Expr) -> bool:

@@ -153,30 +153,30 @@ class _BlockWiring:
     def _sequences(self, blocks: Mapping[str, flat.FlatBlock]) -> set[str]:
         """Blocks that become ``seq`` units, and these units."""
         tokens: dict[str, Tokens] = {}
-        found: dict[str, dict[str, TokenLoop]] = {}
+        sequences: dict[str, dict[str, TokenLoop]] = {}
         waiting = list(blocks)
         while waiting:
             name = waiting.pop(0)
-            put = tokens_of(blocks[name], tokens) if name not in found else None
+            put = tokens_of(blocks[name], tokens) if name not in sequences else None
             if put is None:
                 continue
             loops = {channel: sequence_of(own) for channel, own in put.items()}
             if any(loop is None for loop in loops.values()):
                 continue
             tokens |= put
-            found[name] = {c: loop for c, loop in loops.items() if loop is not None}
+            sequences[name] = {c: loop for c, loop in loops.items() if loop is not None}
             waiting += [self.graph.channel(channel).sink for channel in put]
-        for name, channels in found.items():
-            made: dict[TokenLoop, Endpoint] = {}
+        for name, channels in sequences.items():
+            units: dict[TokenLoop, Endpoint] = {}
             for channel, loop in channels.items():
-                if self.graph.channel(channel).sink in found:
+                if self.graph.channel(channel).sink in sequences:
                     continue
-                if loop not in made:
+                if loop not in units:
                     unit = loop.unit(self.names.fresh(f"{name}.seq"), _origin(blocks[name]))
                     self._add(unit, blocks[name])
-                    made[loop] = Endpoint(part=unit.name)
-                self.origins[channel] = made[loop]
-        return set(found)
+                    units[loop] = Endpoint(part=unit.name)
+                self.origins[channel] = units[loop]
+        return set(sequences)
 
     def _kept_alive(self, block: flat.FlatBlock) -> flat.FlatBlock:
         """Give a block that may act while no token is in flight a token that it takes last.
@@ -195,7 +195,7 @@ class _BlockWiring:
         return flat.with_last_head(block, unit.name)
 
     def _smaller(
-        self, found: StreamedBlock, forms: Sequence[flat.FlatBlock], refusals: BlockRefusals
+        self, streamed: StreamedBlock, forms: Sequence[flat.FlatBlock], refusals: BlockRefusals
     ) -> None:
         """Add the cells of the first form of a block that fits, or else refuse the first form.
 
@@ -204,7 +204,7 @@ class _BlockWiring:
         problem: NotLowered | None = None
         for form in forms:
             try:
-                self._block(replace(found, block=form), refusals)
+                self._block(replace(streamed, block=form), refusals)
             except NotLowered as refused:
                 problem = problem or refused
             else:
@@ -212,9 +212,9 @@ class _BlockWiring:
         assert problem is not None
         raise problem
 
-    def _block(self, found: StreamedBlock, refusals: BlockRefusals) -> None:
+    def _block(self, streamed: StreamedBlock, refusals: BlockRefusals) -> None:
         """Add the cells of a block (none if it only forwards tokens) and its units."""
-        block = found.block
+        block = streamed.block
         addressed = {name: f"?{name}" if name in block.loaded else name for name in block.outputs}
         head = _passed_on(block)
         if head is not None:
@@ -231,22 +231,24 @@ class _BlockWiring:
                     self.origins[key] = ports[first[name]]
         for name, tensor in block.loaded.items():
             self.origins[name] = _LoadedFrom(f"?{name}", tensor, 0)
-        for loaded in found.heads:
+        for loaded in streamed.heads:
             self.origins[loaded.channel] = _LoadedFrom(loaded.stream, loaded.tensor, loaded.offset)
             self._owners.setdefault(loaded.stream, block)
-        for asked in found.asked:
+        for asked in streamed.asked:
             unit = self._unit(UnitKind.LOAD_AT, asked.tensor, block)
             self.origins[asked.answers] = Endpoint(part=unit)
             self._wanted.append((asked.asks, Endpoint(part=unit)))
-        for stores in found.stores:
+        for stores in streamed.stores:
             unit = self._unit(UnitKind.STORE_AT, stores.tensor, block)
             self._wanted.append((stores.addresses, Endpoint(part=unit)))
             self._wanted.append((stores.values, Endpoint(part=unit, port=1)))
 
     def _cell(self, block: flat.FlatBlock, cell: BlockCell) -> None:
-        made = NetCell(name=cell.name, kind=cell.kind, program=cell.program, origin=_origin(block))
+        net_cell = NetCell(
+            name=cell.name, kind=cell.kind, program=cell.program, origin=_origin(block)
+        )
         self._owners[cell.name] = block
-        self.cells.append(made)
+        self.cells.append(net_cell)
         for name, port in cell.inputs.items():
             self._wanted.append((name, Endpoint(part=cell.name, port=port)))
         for output, port in cell.loops:
@@ -294,7 +296,7 @@ class _BlockWiring:
 
     def _room(self, channel: str) -> int:
         """The tokens that a channel holds; channels to and from units hold what is in flight."""
-        known = {found.name for found in self.graph.channels}
+        known = {known_channel.name for known_channel in self.graph.channels}
         return min(self.graph.channel(channel).capacity, ROOM) if channel in known else 1
 
 
@@ -305,8 +307,8 @@ def _outlives(block: flat.FlatBlock) -> bool:
         match tree:
             case flat.HeadWait(heads=heads, cases=cases):
                 for tags, below in cases:
-                    found = {h for h, tag in zip(heads, tags, strict=True) if tag == flat.DONE_TAG}
-                    if goes_on(below, ended | found):
+                    ending = {h for h, tag in zip(heads, tags, strict=True) if tag == flat.DONE_TAG}
+                    if goes_on(below, ended | ending):
                         return True
                 return False
             case flat.ValueTest(yes=yes, no=no):
