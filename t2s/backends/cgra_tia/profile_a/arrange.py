@@ -33,8 +33,8 @@ _HOP, _SHARED, _ROUNDS = 4, 6, 24
 
 
 @dataclass(frozen=True, slots=True)
-class StreamWay:
-    """The route of a stream: its input and its output in each PE on the way."""
+class StreamRoute:
+    """The route of a stream: its input and its output in each PE on the route."""
 
     entries: tuple[tuple[int, int | None], ...]
     exits: tuple[int | None, ...]
@@ -47,7 +47,7 @@ class PublicArrangement:
     places: tuple[int, ...]
     reads: Mapping[TokenStream, int]
     writes: Mapping[TokenStream, int]
-    ways: Mapping[TokenStream, StreamWay]
+    routes: Mapping[TokenStream, StreamRoute]
 
 
 class _Dice:
@@ -101,10 +101,13 @@ class Arranger:
             if cost < _IMPOSSIBLE
         ]
         for draft in drafts:
-            ways = self._ways(draft)
-            if ways is not None:
+            routes = self._routes(draft)
+            if routes is not None:
                 yield PublicArrangement(
-                    places=tuple(draft.places), reads=draft.reads, writes=draft.writes, ways=ways
+                    places=tuple(draft.places),
+                    reads=draft.reads,
+                    writes=draft.writes,
+                    routes=routes,
                 )
 
     def _distance(self, first: int, second: int) -> int:
@@ -192,9 +195,9 @@ class Arranger:
         put(new, old)
         return lambda: put(old, new)
 
-    # --------------------------------------------------------------------------------- ways
+    # --------------------------------------------------------------------------------- routes
 
-    def _ways(self, draft: _Draft) -> dict[TokenStream, StreamWay] | None:
+    def _routes(self, draft: _Draft) -> dict[TokenStream, StreamRoute] | None:
         """A route for each stream, with no wire used twice; ``None`` if none were found.
 
         All streams repeatedly take their cheapest routes, while wires that several of them use
@@ -221,7 +224,7 @@ class Arranger:
             crowded = [hop for hop, count in users.items() if count > 1]
             if not crowded:
                 return {
-                    stream: self._way(stream, draft, self._ends(stream, draft)[0], hops)
+                    stream: self._route(stream, draft, self._ends(stream, draft)[0], hops)
                     for stream, hops in routes.items()
                 }
             for hop in crowded:
@@ -249,9 +252,9 @@ class Arranger:
                     heapq.heappush(waiting, (cost + price, after, (*hops, port)))
         return None
 
-    def _way(
+    def _route(
         self, stream: TokenStream, draft: _Draft, source: int, hops: list[tuple[int, int]]
-    ) -> StreamWay:
+    ) -> StreamRoute:
         ends = self._design.streams[stream]
         entry = None
         if ends.source is None:
@@ -260,4 +263,4 @@ class Arranger:
         entries += [self._wires.links[hop] for hop in hops]
         exits: list[int | None] = [side for _, side in hops]
         exits.append(self._wires.writes[draft.writes[stream]][1][1] if ends.sink is None else None)
-        return StreamWay(tuple(entries), tuple(exits))
+        return StreamRoute(tuple(entries), tuple(exits))

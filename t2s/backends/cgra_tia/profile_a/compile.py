@@ -248,7 +248,7 @@ class _Assembler:
 
     def programs(self) -> tuple[CellProgram, ...]:
         """A program for each PE; raises ``NoRoom``."""
-        for stream in self._arrangement.ways:
+        for stream in self._arrangement.routes:
             self._lay(stream)
         for number, process in enumerate(self._design.processes):
             element = self._arrangement.places[number]
@@ -260,14 +260,16 @@ class _Assembler:
 
     def _lay(self, stream: TokenStream) -> None:
         """Lay wires and movers along the route of a stream."""
-        way = self._arrangement.ways[stream]
+        route = self._arrangement.routes[stream]
         ends = self._design.streams[stream]
         tags = self._design.tags_of(stream)
-        last = len(way.entries) - 1
+        last = len(route.entries) - 1
         to_port = ends.sink is None
         if ends.source is not None and not (to_port and last == 0):
             self._ends.add(stream)
-        for at, ((element, entry), leaves) in enumerate(zip(way.entries, way.exits, strict=True)):
+        for at, ((element, entry), leaves) in enumerate(
+            zip(route.entries, route.exits, strict=True)
+        ):
             if entry is not None:
                 self._inputs[element][stream] = entry
             if leaves is not None:
