@@ -6,7 +6,7 @@ import pytest
 
 from t2s.backends.cgra_tia.lower.control.refusals import BlockRefusals
 from t2s.backends.cgra_tia.lower.not_lowered import NotLowered
-from t2s.backends.opencl_fpga.support import check_vocabulary
+from t2s.backends.opencl_fpga.backend import check_vocabulary
 from t2s.backends.verilog.counted_nests import nests_of
 from tests.graph.gathers import Gathering
 

@@ -10,7 +10,7 @@ import t2s
 from t2s.backends.cgra_tia.lower import unsupported
 from t2s.backends.cgra_tia.lower.control.refusals import check_memory
 from t2s.backends.cgra_tia.lower.not_lowered import NotLowered
-from t2s.backends.opencl_fpga.support import check_vocabulary
+from t2s.backends.opencl_fpga.backend import check_vocabulary
 from t2s.backends.verilog.counted_nests import nests_of
 from t2s.core.errors import UnsupportedError
 from t2s.graph.graph import Graph, MemorySpace

@@ -8,27 +8,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2s.backends.cgra_tia.lower.process import TokenStream
-from t2s.backends.cgra_tia.profile_a.compile import (
-    AddressLoop,
-    TaggedAddress,
-    address_thread,
-    rolled,
-    unrolled,
-    unrolled_nests,
-)
 from t2s.backends.cgra_tia.profile_a.control import END
 from t2s.backends.cgra_tia.profile_a.threads import (
     WORD_MASK,
+    AddressLoop,
     AddressWire,
     HeadOf,
     NoRoom,
     PublicThread,
     StateCodes,
+    TaggedAddress,
     ThreadRegister,
     ToTest,
     ToWires,
+    address_thread,
     check_room,
     moving_thread,
+    rolled,
+    unrolled,
+    unrolled_nests,
 )
 from t2s.backends.cgra_tia.program import Opcode
 

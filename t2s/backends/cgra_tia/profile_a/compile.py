@@ -2,15 +2,15 @@
 
 The input is a graph of PEs with static control on int32 and uint32.  The passes, in order:
 ``firings`` (what each PE does in each of its firings), ``control`` (the tags that select it),
-``arrange`` (placement, ports and routes), ``firing_threads`` and ``threads`` (programs; the
-threads that send addresses are below).  Arrangements are tried, and of those that have room for all
-threads the fastest is taken.
+``Arranger`` (placement, ports and routes), ``firing_threads`` and ``threads`` (programs).
+Arrangements are tried, and of those that have room for all threads the fastest is taken.
 
 What these arrays cannot do is refused with the user's line; docs/triggered.md lists it.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -21,27 +21,24 @@ from t2s.backends.cgra_tia.fabric import PUBLIC_CORE, ArrayWires, array_wires
 from t2s.backends.cgra_tia.lower.not_lowered import NotLowered, refuse
 from t2s.backends.cgra_tia.lower.process import TokenStream
 from t2s.backends.cgra_tia.lower.schedule import PointCache, nest_of
-from t2s.backends.cgra_tia.profile_a.arrange import Arranger, PublicArrangement
-from t2s.backends.cgra_tia.profile_a.control import END, ControlledDesign, controlled
+from t2s.backends.cgra_tia.profile_a.control import ControlledDesign, controlled
 from t2s.backends.cgra_tia.profile_a.firing_threads import firing_thread
 from t2s.backends.cgra_tia.profile_a.firings import FiringReader, MemoryAccess, WordProcess
 from t2s.backends.cgra_tia.profile_a.threads import (
     WORD_MASK,
+    AddressItem,
     AddressWire,
     NoRoom,
     PublicThread,
-    StepOperand,
-    StepTarget,
-    ThreadRegister,
-    ThreadStep,
-    ToTest,
-    ToWires,
     Wire,
+    address_thread,
     check_room,
     moving_thread,
     program_of_threads,
+    rolled,
+    unrolled_nests,
 )
-from t2s.backends.cgra_tia.program import CellProgram, Immediate, Opcode
+from t2s.backends.cgra_tia.program import CellProgram
 from t2s.backends.cgra_tia.text.printer import print_programs
 from t2s.core.location import SourceLocation
 from t2s.core.names import one_line
@@ -346,335 +343,258 @@ def comment_of(what: str, location: SourceLocation | None) -> str:
     return one_line(f"{what}, {file}:{location.line}: {location.source_line}".rstrip(": "))
 
 
-# Threads that send the addresses of a stream to a port: loop nests as instructions.
+# Placement and routing on a small array: PEs, memory ports, and the routes of streams.
 #
-# An address is the register of its lane plus an immediate, so it takes one instruction.  A loop
-# takes two or three more for each iteration: advance the registers, count, test.  It needs no
-# counter if a register always ends with the same value.  Innermost loops are unrolled as far as
-# there is room.
+# Each PE of the design is placed on a PE of the array.  Streams travel from neighbor to neighbor; a
+# wire carries one stream, and the PEs on its route forward it.  Each memory stream has its own
+# port. Arrangements come from local search with several starts, which moves PEs and ports while
+# that shortens the routes; the result depends on the seed only.
+
+STARTS = 32
+_MOVES = 60
+"""Moves that are tried for each part of a design, from each start."""
+
+_TOGETHER = 6
+"""What it costs to have two PEs in one, in hops."""
+
+_AT_A_PORT = (1, 0, 2, 4)
+"""What it costs to have a PE where addresses are sent, in hops, from one start to the next."""
+
+_IMPOSSIBLE = 1000
+
+_HOP, _SHARED, _ROUNDS = 4, 6, 24
+"""The price of a hop, what each other stream there adds to it, and the rounds of routing."""
 
 
-def unrolled_nests(items: Sequence[AddressItem]) -> Iterator[tuple[AddressItem, ...]]:
-    """A nest with its innermost loops unrolled less and less."""
-    yield from (
-        tuple(part for item in items for part in _unrolled(item, most))
-        for most in (12, 10, 8, 6, 5, 4, 3, 2, 1)
-    )
+@dataclass(frozen=True, slots=True)
+class StreamRoute:
+    """The route of a stream: its input and its output in each PE on the route."""
+
+    entries: tuple[tuple[int, int | None], ...]
+    exits: tuple[int | None, ...]
 
 
-def _unrolled(item: AddressItem, most: int) -> tuple[AddressItem, ...]:
-    """An item with innermost loops unrolled to at most ``most`` addresses in their bodies."""
-    if isinstance(item, TaggedAddress):
-        return (item,)
-    inner = tuple(part for inner_item in item.items for part in _unrolled(inner_item, most))
-    if any(isinstance(part, AddressLoop) for part in inner):
-        return (replace(item, items=inner),)
-    times = max(
-        (n for n in range(1, item.count + 1) if item.count % n == 0 and n * len(inner) <= most),
-        default=1,
-    )
-    body = tuple(moved(part, item.shifts, time) for time in range(times) for part in inner)
-    if times == item.count:
-        return body
-    shifts = tuple(shift * times for shift in item.shifts)
-    return (AddressLoop(item.count // times, shifts, body),)
+@dataclass(frozen=True, kw_only=True)
+class PublicArrangement:
+    """The array PE of each PE, the port of each memory stream, and all routes."""
+
+    places: tuple[int, ...]
+    reads: Mapping[TokenStream, int]
+    writes: Mapping[TokenStream, int]
+    routes: Mapping[TokenStream, StreamRoute]
 
 
-def address_thread(
-    wire: AddressWire, items: Sequence[AddressItem], *, sends_end: bool, comment: str
-) -> PublicThread:
-    """The thread that sends the addresses of a nest, and then the end of the stream."""
-    writer = _AddressWriter(wire, comment, moving=_moving(items))
-    writer.items(items, known=writer.moving)
-    return writer.thread(sends_end=sends_end)
+class _Dice:
+    """A random number generator that does not depend on the version of a library."""
+
+    def __init__(self, seed: int) -> None:
+        self._state = seed * 2654435761 + 88172645463325252
+
+    def below(self, limit: int) -> int:
+        self._state = (self._state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
+        return (self._state >> 33) % limit
 
 
-def _moving(items: Sequence[AddressItem]) -> frozenset[int]:
-    """The lanes that some loop moves; all other addresses are constants."""
-    lanes: set[int] = set()
-    for item in items:
-        if isinstance(item, AddressLoop):
-            lanes |= {lane for lane, shift in enumerate(item.shifts) if shift}
-            lanes |= _moving(item.items)
-    return frozenset(lanes)
+@dataclass(kw_only=True)
+class _Draft:
+    places: list[int]
+    reads: dict[TokenStream, int] = field(default_factory=dict)
+    writes: dict[TokenStream, int] = field(default_factory=dict)
 
 
-def _base(lane: int) -> ThreadRegister:
-    return ThreadRegister(f"address {lane}")
+class Arranger:
+    """Finds arrangements of a design, those with shorter routes first."""
 
-
-@dataclass
-class _AddressWriter:
-    """Writes the steps of a thread in sequence.
-
-    ``_drift`` is how far the register of each lane has advanced beyond the base that the addresses
-    of the nest refer to; ``_test`` is the test bit that the next step needs.
-    """
-
-    wire: AddressWire
-    comment: str
-    moving: frozenset[int]
-    steps: list[ThreadStep] = field(default_factory=list)
-    slots: dict[ThreadRegister, int] = field(default_factory=dict)
-    _state: int = 0
-    _states: int = 1
-    _test: bool | None = None
-    _drift: dict[int, int] = field(default_factory=dict)
-    _times: int = 1
-    _firings: int = 0
-
-    def items(self, items: Sequence[AddressItem], *, known: frozenset[int]) -> None:
-        """Write items; no loop around them moves the registers of the lanes in ``known``."""
-        for item in items:
-            match item:
-                case TaggedAddress():
-                    self._send(item)
-                case AddressLoop():
-                    self._loop(item, known)
-
-    def thread(self, *, sends_end: bool) -> PublicThread:
-        """The thread with its last step: the end of the stream, or nothing."""
-        if sends_end:
-            self._add(Opcode.MOV, ToWires((self.wire,), END), (Immediate(0),), ", its end")
-        elif self._test is not None:
-            self._add(Opcode.NOP, None, ())
-        return PublicThread(
-            name=f"addresses of {self.wire.stream}",
-            steps=tuple(self.steps),
-            done=self._state,
-            firings=self._firings,
-            slots=self.slots,
-        )
-
-    def _add(
-        self, opcode: Opcode, target: StepTarget, operands: tuple[StepOperand, ...], more: str = ""
+    def __init__(
+        self, design: ControlledDesign, wires: ArrayWires, shape: tuple[int, int] | None, seed: int
     ) -> None:
-        self.steps.append(
-            ThreadStep(
-                state=self._state,
-                next=self._states,
-                opcode=opcode,
-                target=target,
-                operands=operands,
-                test=self._test,
-                comment=f"{self.comment}{more}",
-            )
+        self._design = design
+        self._wires = wires
+        self._columns = 1 if shape is None else shape[1]
+        self._count = 1 if shape is None else shape[0] * shape[1]
+        self._seed = seed
+        self._at_a_port = _AT_A_PORT[0]
+        self._distances = [
+            [self._distance(first, second) for second in range(self._count)]
+            for first in range(self._count)
+        ]
+
+    def arrangements(self) -> Iterator[PublicArrangement]:
+        """Arrangements with routes for all streams; empty if there is none."""
+        by_key: dict[tuple[object, ...], tuple[int, _Draft]] = {}
+        for start in range(STARTS):
+            dice = _Dice(self._seed * STARTS + start)
+            self._at_a_port = _AT_A_PORT[start % len(_AT_A_PORT)]
+            draft = self._improved(self._random(dice), dice)
+            key = (*draft.places, *draft.reads.values(), *draft.writes.values())
+            self._at_a_port = _AT_A_PORT[0]
+            by_key[key] = (self._cost(draft), draft)
+        drafts = [
+            draft
+            for cost, draft in sorted(by_key.values(), key=lambda pair: pair[0])
+            if cost < _IMPOSSIBLE
+        ]
+        for draft in drafts:
+            routes = self._routes(draft)
+            if routes is not None:
+                yield PublicArrangement(
+                    places=tuple(draft.places),
+                    reads=draft.reads,
+                    writes=draft.writes,
+                    routes=routes,
+                )
+
+    def _distance(self, first: int, second: int) -> int:
+        (a, b), (c, d) = divmod(first, self._columns), divmod(second, self._columns)
+        hops = abs(a - c) + abs(b - d)
+        # superlinear: long routes compete for the wires of other streams
+        return hops * (hops + 1) // 2
+
+    # ------------------------------------------------------------------------------- places
+
+    def _random(self, dice: _Dice) -> _Draft:
+        def chosen(streams: Mapping[TokenStream, object], ports: int) -> dict[TokenStream, int]:
+            free = list(range(ports))
+            return {stream: free.pop(dice.below(len(free))) for stream in streams}
+
+        return _Draft(
+            places=[dice.below(self._count) for _ in self._design.processes],
+            reads=chosen(self._design.loads, len(self._wires.reads)),
+            writes=chosen(self._design.stores, len(self._wires.writes)),
         )
-        self._firings += self._times
-        self._state, self._test = self._states, None
-        self._states += 1
 
-    def _send(self, item: TaggedAddress) -> None:
-        target = ToWires((self.wire,), item.tag)
-        base = _base(item.lane)
-        offset = Immediate(item.address - self._drift.get(item.lane, 0) & WORD_MASK)
-        if base not in self.slots:
-            self._add(Opcode.MOV, target, (offset,))
-        elif offset.pattern == 0:
-            self._add(Opcode.MOV, target, (base,))
-        else:
-            self._add(Opcode.ADD, target, (base, offset))
+    def _ends(self, stream: TokenStream, draft: _Draft) -> tuple[int, int]:
+        ends = self._design.streams[stream]
+        source = (
+            self._wires.reads[draft.reads[stream]][0]
+            if ends.source is None
+            else (draft.places[ends.source])
+        )
+        sink = (
+            self._wires.writes[draft.writes[stream]][1][0]
+            if ends.sink is None
+            else (draft.places[ends.sink])
+        )
+        return source, sink
 
-    def _loop(self, loop: AddressLoop, known: frozenset[int]) -> None:
-        drift = {lane: self._drift.get(lane, 0) for lane in self.moving}
-        ends = next((lane for lane in sorted(known) if loop.shifts[lane]), None)
-        once = self._times == 1
-        counter = None
-        if ends is None:
-            counter = ThreadRegister(
-                ("counter", sum(isinstance(slot.use, tuple) for slot in self.slots))
-            )
-            self.slots[counter] = loop.count if once else 0
-        for lane in sorted(self.moving):
-            self.slots.setdefault(_base(lane), 0)
-        if counter is not None and not once:
-            self._add(Opcode.MOV, counter, (Immediate(loop.count),), ", times to go round")
-        if self._test is not None:
-            self._add(Opcode.NOP, None, ())
-        head, self._test = self._state, False
-        self._times *= loop.count
-        still = frozenset(lane for lane in known if not loop.shifts[lane])
-        self.items(loop.items, known=still)
-        for lane in sorted(self.moving):
-            step = loop.shifts[lane] + drift[lane] - self._drift.get(lane, 0)
-            if step:
-                base = _base(lane)
-                self._add(Opcode.ADD, base, (base, Immediate(step & WORD_MASK)), ", further on")
-        if counter is None:
-            assert ends is not None
-            last = drift[ends] + loop.count * loop.shifts[ends]
-            operands: tuple[StepOperand, ...] = (_base(ends), Immediate(last & WORD_MASK))
-        else:
-            self._add(Opcode.SUB, counter, (counter, Immediate(1)), ", times to go round")
-            operands = (counter, Immediate(0))
-        self._add(Opcode.EQ, ToTest(), operands, ", whether that was the last time")
-        self.steps[-1] = replace(self.steps[-1], next=head)
-        self._times //= loop.count
-        self._states -= 1
-        self._state, self._test = head, True
-        for lane in self.moving:
-            self._drift[lane] = drift[lane] + loop.count * loop.shifts[lane]
+    def _cost(self, draft: _Draft) -> int:
+        cost = 0
+        for stream, ends in self._design.streams.items():
+            source, sink = self._ends(stream, draft)
+            cost += self._distances[source][sink]
+            if source == sink and ends.source is not None and ends.sink is not None:
+                cost += _IMPOSSIBLE
+        cost += _TOGETHER * (len(draft.places) - len(set(draft.places)))
+        ports = [self._wires.reads[port][0] for port in draft.reads.values()]
+        ports += [self._wires.writes[port][0][0] for port in draft.writes.values()]
+        cost += self._at_a_port * sum(draft.places.count(element) for element in ports)
+        return cost
 
+    def _improved(self, draft: _Draft, dice: _Dice) -> _Draft:
+        """The draft after moves that did not increase the cost."""
+        cost = self._cost(draft)
+        parts = len(draft.places) + len(draft.reads) + len(draft.writes)
+        for _ in range(_MOVES * parts):
+            undo = self._moved(draft, dice)
+            after = self._cost(draft)
+            if after <= cost:
+                cost = after
+            else:
+                undo()
+        return draft
 
-# Rolling sequences of tagged addresses into loop nests, for PEs that run them.
-#
-# The input are the accesses of a stream, one by one.  The output is a list of items: addresses, and
-# loops over items whose addresses move by a constant shift in each iteration.  Where several
-# streams share a port, each of them is a *lane* with its own shift.  All repetitions with constant
-# shifts are found, however they are nested and wherever tags change; an irregular sequence becomes
-# a list of its addresses.
+    def _moved(self, draft: _Draft, dice: _Dice):  # type: ignore[no-untyped-def]
+        """Move a PE (perhaps by a swap), or a stream to another port; returns the undo function."""
+        number = dice.below(len(draft.places) + len(draft.reads) + len(draft.writes))
+        if number < len(draft.places):
+            before = list(draft.places)
+            source, target = draft.places[number], dice.below(self._count)
+            swap = dice.below(2)
+            draft.places = [source if place == target and swap else place for place in draft.places]
+            draft.places[number] = target
+            return lambda: setattr(draft, "places", before)
+        number -= len(draft.places)
+        loads = number < len(draft.reads)
+        table = draft.reads if loads else draft.writes
+        ports = len(self._wires.reads) if loads else len(self._wires.writes)
+        stream = list(table)[number if loads else number - len(draft.reads)]
+        old, new = table[stream], dice.below(ports)
+        other = next((neighbor for neighbor, port in table.items() if port == new), None)
 
-LONGEST_BODY = 64
-"""Most items that are looked at as one body of a loop."""
+        def put(first: int, second: int) -> None:
+            table[stream] = first
+            if other is not None and other != stream:
+                table[other] = second
 
+        put(new, old)
+        return lambda: put(old, new)
 
-Shifts = tuple[int, ...]
-"""By lane."""
+    # --------------------------------------------------------------------------------- routes
 
+    def _routes(self, draft: _Draft) -> dict[TokenStream, StreamRoute] | None:
+        """A route for each stream, with no wire used twice; ``None`` if none were found.
 
-@dataclass(frozen=True, slots=True)
-class TaggedAddress:
-    """An address that is sent with a tag."""
+        All streams repeatedly take their cheapest routes, while wires that several of them use
+        become more expensive (PathFinder's negotiated congestion).
+        """
+        taken = {self._wires.reads[port] for port in draft.reads.values()}
+        for port in draft.writes.values():
+            taken |= set(self._wires.writes[port])
+        busy = [draft.places.count(element) for element in range(self._count)]
+        for element, _ in taken:
+            busy[element] += 1
+        history = dict.fromkeys(self._wires.links, 0)
+        routes: dict[TokenStream, list[tuple[int, int]]] = {}
+        for _ in range(_ROUNDS):
+            users = dict.fromkeys(self._wires.links, 0)
+            for stream in self._design.streams:
+                prices = {hop: _HOP + history[hop] + _SHARED * users[hop] for hop in users}
+                hops = self._hops(*self._ends(stream, draft), prices, busy)
+                if hops is None:
+                    return None
+                routes[stream] = hops
+                for hop in hops:
+                    users[hop] += 1
+            crowded = [hop for hop, count in users.items() if count > 1]
+            if not crowded:
+                return {
+                    stream: self._route(stream, draft, self._ends(stream, draft)[0], hops)
+                    for stream, hops in routes.items()
+                }
+            for hop in crowded:
+                history[hop] += _SHARED
+        return None
 
-    address: int
-    tag: int
-    lane: int = 0
+    def _hops(
+        self, source: int, sink: int, prices: Mapping[tuple[int, int], int], busy: list[int]
+    ) -> list[tuple[int, int]] | None:
+        """The outputs along a cheapest route."""
+        waiting: list[tuple[int, int, tuple[tuple[int, int], ...]]] = [(0, source, ())]
+        seen: set[int] = set()
+        while waiting:
+            cost, element, hops = heapq.heappop(waiting)
+            if element == sink:
+                return list(hops)
+            if element in seen:
+                continue
+            seen.add(element)
+            for side in range(4):
+                port = (element, side)
+                if port in prices:
+                    after = self._wires.links[port][0]
+                    price = prices[port] + 2 * busy[after] * (after != sink)
+                    heapq.heappush(waiting, (cost + price, after, (*hops, port)))
+        return None
 
-
-@dataclass(frozen=True, slots=True)
-class AddressLoop:
-    """``count`` iterations of the items; the addresses of a lane grow by its shift in each."""
-
-    count: int
-    shifts: Shifts
-    items: tuple[AddressItem, ...]
-
-
-AddressItem = TaggedAddress | AddressLoop
-
-
-def rolled(
-    addresses: Array, tags: Array | None, lanes: Array | None = None
-) -> tuple[AddressItem, ...]:
-    """The shortest nest found for addresses with tags and lanes (``None``: all are 0)."""
-    none = np.zeros(len(addresses), np.int64)
-    tags, lanes = none if tags is None else tags, none if lanes is None else lanes
-    count = int(lanes.max()) + 1 if len(lanes) else 1
-    items = _runs(addresses, tags, lanes, count)
-    length = 1
-    while length <= min(LONGEST_BODY, len(items) // 2):
-        shorter = _folded(items, length, count)
-        if len(shorter) < len(items):
-            items, length = shorter, 1
-        else:
-            length += 1
-    return tuple(items)
-
-
-def unrolled(items: Sequence[AddressItem]) -> Iterator[TaggedAddress]:
-    """The addresses of a nest in order."""
-    for item in items:
-        match item:
-            case TaggedAddress():
-                yield item
-            case AddressLoop():
-                for time in range(item.count):
-                    for address in unrolled(item.items):
-                        moves = item.shifts[address.lane] * time
-                        yield replace(address, address=address.address + moves)
-
-
-def moved(item: AddressItem, shifts: Shifts, times: int) -> AddressItem:
-    """An item with all addresses moved by ``times`` times the shifts."""
-    match item:
-        case TaggedAddress(address=address, lane=lane):
-            return replace(item, address=address + shifts[lane] * times)
-        case AddressLoop():
-            return replace(item, items=tuple(moved(inner, shifts, times) for inner in item.items))
-
-
-def _firsts(items: Sequence[AddressItem], firsts: dict[int, int]) -> dict[int, int]:
-    """The first address of each lane."""
-    for item in items:
-        if isinstance(item, AddressLoop):
-            _firsts(item.items, firsts)
-        else:
-            firsts.setdefault(item.lane, item.address)
-    return firsts
-
-
-def _runs(addresses: Array, tags: Array, lanes: Array, count: int) -> list[AddressItem]:
-    """Runs of three or more addresses of a lane, with one stride and one tag, as loops."""
-    steps = np.diff(addresses)
-    same = (np.diff(tags) == 0) & (np.diff(lanes) == 0)
-    items: list[AddressItem] = []
-    at, total = 0, len(addresses)
-    # the ends of runs: every change of stride, tag or lane
-    breaks = np.flatnonzero((np.diff(steps) != 0) | ~same[1:] | ~same[:-1]) + 1
-    while at < total:
-        number = int(np.searchsorted(breaks, at + 1))
-        last = int(breaks[number]) if number < len(breaks) else total - 1
-        lane = int(lanes[at])
-        start = TaggedAddress(int(addresses[at]), int(tags[at]), lane)
-        if last - at >= 2 and same[at]:
-            shifts = tuple(int(steps[at]) if other == lane else 0 for other in range(count))
-            items.append(AddressLoop(last - at + 1, shifts, (start,)))
-            at = last + 1
-        else:
-            items.append(start)
-            at += 1
-    return items
-
-
-def _folded(items: list[AddressItem], length: int, lanes: int) -> list[AddressItem]:
-    """The items with repetitions of ``length`` items rolled into loops."""
-    folded: list[AddressItem] = []
-    at = 0
-    least = 3 if length == 1 else 2
-    while at < len(items):
-        count, shifts = _repeats(items, at, length, lanes)
-        if count >= least or (count == 2 and isinstance(items[at], AddressLoop)):
-            folded.append(AddressLoop(count, shifts, tuple(items[at : at + length])))
-            at += count * length
-        else:
-            folded.append(items[at])
-            at += 1
-    return folded
-
-
-def _repeats(items: list[AddressItem], at: int, length: int, lanes: int) -> tuple[int, Shifts]:
-    """How often the ``length`` items from ``at`` on repeat, and their shifts."""
-    none = (0,) * lanes
-    if at + 2 * length > len(items):
-        return 1, none
-    first = _firsts(items[at : at + length], {})
-    second = _firsts(items[at + length : at + 2 * length], {})
-    if first.keys() != second.keys():
-        return 1, none
-    shifts = tuple(second.get(lane, 0) - first.get(lane, 0) for lane in range(lanes))
-    count = 1
-    while at + (count + 1) * length <= len(items):
-        current, following = at + (count - 1) * length, at + count * length
-        if any(
-            not _is_moved(items[current + place], items[following + place], shifts)
-            for place in range(length)
-        ):
-            break
-        count += 1
-    return count, shifts
-
-
-def _is_moved(first: AddressItem, second: AddressItem, shifts: Shifts) -> bool:
-    match first, second:
-        case TaggedAddress(), TaggedAddress():
-            moves = second.address - first.address
-            return (first.tag, first.lane, shifts[first.lane]) == (second.tag, second.lane, moves)
-        case AddressLoop(), AddressLoop():
-            return (first.count, first.shifts, len(first.items)) == (
-                second.count,
-                second.shifts,
-                len(second.items),
-            ) and all(
-                _is_moved(a, b, shifts) for a, b in zip(first.items, second.items, strict=True)
-            )
-    return False
+    def _route(
+        self, stream: TokenStream, draft: _Draft, source: int, hops: list[tuple[int, int]]
+    ) -> StreamRoute:
+        ends = self._design.streams[stream]
+        entry = None
+        if ends.source is None:
+            entry = self._wires.reads[draft.reads[stream]][1]
+        entries: list[tuple[int, int | None]] = [(source, entry)]
+        entries += [self._wires.links[hop] for hop in hops]
+        exits: list[int | None] = [side for _, side in hops]
+        exits.append(self._wires.writes[draft.writes[stream]][1][1] if ends.sink is None else None)
+        return StreamRoute(tuple(entries), tuple(exits))
