@@ -277,7 +277,7 @@ def _links(graph: Graph, nodes: dict[str, LockstepNode]) -> ChannelLinks | list[
         if channel.source != channel.sink:
             links[channel.name] = Separate(channel=channel, depth=channel.capacity)
         elif channel.source not in nodes:
-            why = "a machine that puts tokens into its own channel has no OpenCL form"
+            why = "a machine that puts tokens into its own channel is not supported in OpenCL"
             subject = f"channel {channel.name!r}"
             problems.append(Unsupported(subject=subject, why=why, location=channel.location))
     for node in nodes.values():

@@ -514,7 +514,7 @@ class Controlled:
 class _Order:
     """Dependences between parts: strongly connected components, and the longest path to each."""
 
-    circle: dict[str, int]
+    component: dict[str, int]
     rank: dict[int, int]
     neighbors: dict[str, dict[tuple[str, bool], set[str]]] = field(default_factory=dict)
 
@@ -528,10 +528,10 @@ def sequencers(
     groups: dict[tuple[object, ...], list[Controlled]] = {}
     seen: dict[tuple[object, ...], int] = {}
     for leader in leaders:
-        circle = order.circle.get(leader.end.part, -1)
-        kind = (leader.origin.node, leader.index, leader.nest, order.rank.get(circle, 0))
-        within = seen.get((kind, circle), 0)
-        seen[kind, circle] = within + 1
+        component = order.component.get(leader.end.part, -1)
+        kind = (leader.origin.node, leader.index, leader.nest, order.rank.get(component, 0))
+        within = seen.get((kind, component), 0)
+        seen[kind, component] = within + 1
         groups.setdefault((kind, within), []).append(leader)
     together: list[list[Controlled]] = []
     for group in groups.values():
@@ -613,11 +613,11 @@ def _order(nets: Sequence[Net]) -> _Order:
             ):
                 neighbors.setdefault(part, {}).setdefault((other, ahead), set()).add(net.name)
     if not arcs:
-        return _Order(circle={}, rank={})
+        return _Order(component={}, rank={})
     labels = strong_components(len(names), arcs)
-    circle = {name: labels[number] for name, number in names.items()}
+    component = {name: labels[number] for name, number in names.items()}
     rank = _longest({(labels[a], labels[b]) for a, b in arcs if labels[a] != labels[b]})
-    return _Order(circle=circle, rank=rank, neighbors=neighbors)
+    return _Order(component=component, rank=rank, neighbors=neighbors)
 
 
 def _longest(arcs: set[tuple[int, int]]) -> dict[int, int]:

@@ -46,7 +46,7 @@ from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.strong_components import strong_components
 
 _SEEN = Fraction(1, 100)
-"""The share of a run that a circle has to cost to limit the rate of a design."""
+"""The share of a run that a cycle has to cost to limit the rate of a design."""
 
 _PASSES = 4
 """How often all parts are moved to later times: those before them make room."""
@@ -150,10 +150,10 @@ def channel_limit(
     dependences += firers.turns
     whole = max((wait.traffic or 0 for wait in waits), default=0)
     period = Fraction(firers.period)
-    while (circle := slowest_cycle(len(firers.names), dependences, period)) is not None:
-        rare = _rare(circle, waits)
-        if rare is None or circle.period is None or _matters(rare, circle.period, whole):
-            return _as_limit(circle, waits, firers.names)
+    while (cycle := slowest_cycle(len(firers.names), dependences, period)) is not None:
+        rare = _rare(cycle, waits)
+        if rare is None or cycle.period is None or _matters(rare, cycle.period, whole):
+            return _as_limit(cycle, waits, firers.names)
         dependences = [  # all others with as few tokens cost less
             item
             for item in dependences
@@ -170,9 +170,9 @@ def _shared_limit(netlist: Netlist, turns: int) -> RateLimit | None:
     return RateLimit(parts=parts[:1], nets=(), tokens=1, cycles=turns, cause=RateCause.TURNS)
 
 
-def _rare(circle: RecurrenceCycle, waits: Sequence[BranchWait]) -> int | None:
+def _rare(cycle: RecurrenceCycle, waits: Sequence[BranchWait]) -> int | None:
     """The fewest tokens that pass a branch of a recurrence cycle in a run; ``None`` if unknown."""
-    members = (member for member in circle.members if member.branch != SAME_CELL)
+    members = (member for member in cycle.members if member.branch != SAME_CELL)
     traffic = (waits[member.branch].traffic for member in members)
     return min((count for count in traffic if count is not None), default=None)
 
@@ -183,17 +183,17 @@ def _matters(tokens: int, period: Fraction, whole: int) -> bool:
 
 
 def _as_limit(
-    circle: RecurrenceCycle, waits: Sequence[BranchWait], names: Sequence[str]
+    cycle: RecurrenceCycle, waits: Sequence[BranchWait], names: Sequence[str]
 ) -> RateLimit:
     return RateLimit(
-        parts=tuple(dict.fromkeys(names[member.source] for member in circle.members)),
+        parts=tuple(dict.fromkeys(names[member.source] for member in cycle.members)),
         nets=tuple(
-            waits[member.branch].net.name for member in circle.members if member.branch != SAME_CELL
+            waits[member.branch].net.name for member in cycle.members if member.branch != SAME_CELL
         ),
-        tokens=circle.tokens,
-        cycles=circle.latency,
+        tokens=cycle.tokens,
+        cycles=cycle.latency,
         cause=RateCause.SPACE
-        if any(member.is_space for member in circle.members)
+        if any(member.is_space for member in cycle.members)
         else RateCause.TOKENS,
     )
 
@@ -329,8 +329,8 @@ def _rooms(firers: FiringSites, waits: Sequence[BranchWait], fabric: CgraFabric)
     forward = _forward(waits)
     needed = [*forward, *firers.turns]
     fastest = Fraction(firers.period)
-    circle = slowest_cycle(count, needed, fastest)
-    period = fastest if circle is None else circle.period
+    cycle = slowest_cycle(count, needed, fastest)
+    period = fastest if cycle is None else cycle.period
     assert period is not None  # branches that close a cycle have tokens from the start
     most = [wait.latency + 1 + fabric.most_depth for wait in waits]
     backward = _backward(waits, most)
@@ -420,7 +420,7 @@ def _too_shallow(wait: BranchWait, most: int, fabric: CgraFabric) -> Unsupported
 class BranchWait:
     """A branch as its sink sees it: firing sites by number, latency with the source's pipeline.
 
-    ``circles`` says that it is in a cycle; ``closes`` that it closes the cycle, with ``tokens``
+    ``in_cycle`` says that it is in a cycle; ``closes`` that it closes the cycle, with ``tokens``
     circulating through it.  ``traffic`` is the most tokens in the whole run; ``None`` if unknown.
     ``burst`` is how many tokens are sent and taken in one firing.
     """
@@ -431,7 +431,7 @@ class BranchWait:
     target: int
     pipeline: int
     latency: int
-    circles: bool = False
+    in_cycle: bool = False
     closes: bool = False
     tokens: int = 0
     traffic: int | None = None
@@ -444,7 +444,7 @@ class BranchWait:
         A circulating branch does if its tokens are known; any other one does unless it has room for
         all tokens of the run.
         """
-        if self.circles:
+        if self.in_cycle:
             return not self.closes or self.tokens > 0
         return self.blocks(self.latency + 1)
 
@@ -455,7 +455,7 @@ class BranchWait:
     @property
     def asked(self) -> int:
         """The tokens that it has to hold; in a cycle, the closing branch holds them for all."""
-        return self.sink.tokens if self.closes or not self.circles else 1
+        return self.sink.tokens if self.closes or not self.in_cycle else 1
 
 
 def branch_waits(
@@ -505,7 +505,7 @@ def _closed(
     _check_starts(firers, [w for w, free in zip(waits, optional, strict=True) if not free])
     component = _components(firers, waits)
     closed = [
-        replace(wait, circles=component[wait.source] == component[wait.target]) for wait in waits
+        replace(wait, in_cycle=component[wait.source] == component[wait.target]) for wait in waits
     ]
     for unknown in (False, True):
         component = _components(firers, [wait for wait in closed if not wait.closes])
@@ -530,7 +530,7 @@ def _spread(waits: Sequence[BranchWait], fabric: CgraFabric) -> list[BranchWait]
         into = inputs.get(closing.pop(), [])
         if len(into) == 1:
             wait = spread[into[0]]
-            if not wait.closes and wait.circles and wait.sink.tokens == fabric.most_depth + 2:
+            if not wait.closes and wait.in_cycle and wait.sink.tokens == fabric.most_depth + 2:
                 spread[into[0]] = replace(wait, closes=True, tokens=wait.sink.tokens - 1)
                 closing.append(wait.source)
     return spread

@@ -61,7 +61,7 @@ def slowest_cycle(
     A cycle that never starts is the slowest.
     """
     slowest: RecurrenceCycle | None = None
-    while (better := _slower_circle(parts, dependences, period)) is not None:
+    while (better := _slower_cycle(parts, dependences, period)) is not None:
         slowest = better
         if better.period is None:
             break
@@ -74,11 +74,11 @@ def offsets(parts: int, dependences: Sequence[Dependence], period: Fraction) -> 
 
     In clock cycles times the denominator of the period.  ``None`` if some cycle is slower.
     """
-    longest, _, circle = _longest(parts, dependences, period)
-    return longest if circle is None else None
+    longest, _, part_on_cycle = _longest(parts, dependences, period)
+    return longest if part_on_cycle is None else None
 
 
-def _slower_circle(
+def _slower_cycle(
     parts: int, dependences: Sequence[Dependence], period: Fraction
 ) -> RecurrenceCycle | None:
     """Some cycle that takes longer than the period for a firing."""
@@ -117,13 +117,13 @@ def _longest(
                 changed = True
         if not changed:
             return longest, before, None
-        circle = _in_circle(before, dependences)
-        if circle is not None:
-            return longest, before, circle
+        part_on_cycle = _part_on_cycle(before, dependences)
+        if part_on_cycle is not None:
+            return longest, before, part_on_cycle
     raise AssertionError("an acyclic path has fewer steps than there are parts")
 
 
-def _in_circle(before: Sequence[int], dependences: Sequence[Dependence]) -> int | None:
+def _part_on_cycle(before: Sequence[int], dependences: Sequence[Dependence]) -> int | None:
     """A part that lies on a cycle of last dependences."""
     seen = [0] * len(before)
     for start in range(len(before)):
