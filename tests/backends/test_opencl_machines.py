@@ -169,7 +169,8 @@ def test_a_channel_from_a_machine_to_itself() -> None:
     nodes = (graph.nodes[0], replace(merge(), modes=(mode,)))
     channels = (graph.channels[0], link("right_in", "merge", "merge"))
     assert problems(replace(graph, nodes=nodes, channels=channels)) == [
-        "channel 'right_in': a machine that puts tokens into its own channel is not supported in OpenCL"
+        "channel 'right_in': a machine that puts tokens into its own channel is not supported in "
+        "OpenCL"
     ]
 
 

@@ -146,8 +146,8 @@ class _Taken(Identifiers):
         super().__init__(variable_name, taken)
         self._seen = list(taken)
 
-    def fresh(self, wanted: str) -> str:
-        name = super().fresh(wanted)
+    def fresh(self, stem: str) -> str:
+        name = super().fresh(stem)
         self._seen.append(name)
         return name
 

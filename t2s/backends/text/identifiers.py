@@ -31,6 +31,6 @@ class Identifiers:
         self._identifier = identifier
         self._supply = NameSupply(taken)
 
-    def fresh(self, wanted: str) -> str:
-        """A new identifier like ``wanted``; ``wanted_2`` and so on if it is taken."""
-        return self._supply.fresh(self._identifier(wanted))
+    def fresh(self, stem: str) -> str:
+        """A new identifier like ``stem``; ``stem_2`` and so on if it is taken."""
+        return self._supply.fresh(self._identifier(stem))

@@ -320,35 +320,35 @@ class RuleWriter:
     def _writer(self, names: Mapping[str, str]) -> ExpressionWriter:
         return ExpressionWriter(names=names, identifiers=self.identifiers)
 
-    def _declared(self, wanted: str, type: ast.Bits) -> str:
-        name = self.identifiers.fresh(wanted)
+    def _declared(self, stem: str, type: ast.Bits) -> str:
+        name = self.identifiers.fresh(stem)
         self.items.append(ast.variable(name, type))
         return name
 
-    def _wire(self, wanted: str, value: TargetExpression) -> str:
-        name = self._declared(wanted, ast.BIT)
+    def _wire(self, stem: str, value: TargetExpression) -> str:
+        name = self._declared(stem, ast.BIT)
         self.items.append(ast.ContinuousAssignment(target=Name(name=name), value=value))
         return name
 
-    def _condition(self, wanted: str, value: Expr, names: Mapping[str, str]) -> str:
-        name = self._declared(wanted, ast.BIT)
+    def _condition(self, stem: str, value: Expr, names: Mapping[str, str]) -> str:
+        name = self._declared(stem, ast.BIT)
         self._assign(name, value, names)
         return name
 
-    def _let(self, wanted: str, value: Expr, names: Mapping[str, str]) -> str:
+    def _let(self, stem: str, value: Expr, names: Mapping[str, str]) -> str:
         """The variable of a value: an existing one, or a new one."""
         if isinstance(value, Local):
             return names[value.name]
-        name = self._declared(wanted, bits_of(value.type))
+        name = self._declared(stem, bits_of(value.type))
         self._assign(name, value, names)
         return name
 
     def _scalar(
-        self, wanted: str, value: Expr, names: Mapping[str, str], *, inline: bool
+        self, stem: str, value: Expr, names: Mapping[str, str], *, inline: bool
     ) -> TargetExpression:
         if inline:
             return self._writer(names).scalar(value)
-        return Name(name=self._let(wanted, value, names))
+        return Name(name=self._let(stem, value, names))
 
     def _assign(self, target: str, value: Expr, names: Mapping[str, str]) -> None:
         writer = self._writer(names)

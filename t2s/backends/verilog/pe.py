@@ -467,8 +467,8 @@ class Datapath:
     def _declare(self, name: str, type: ast.Bits, count: int | None = None) -> None:
         self.declarations.append(ast.variable(name, type, count))
 
-    def _named(self, wanted: str, type: ast.Bits) -> str:
-        name = self.identifiers.fresh(wanted)
+    def _named(self, stem: str, type: ast.Bits) -> str:
+        name = self.identifiers.fresh(stem)
         self._declare(name, type)
         return name
 

@@ -93,7 +93,7 @@ class Testbench:
             tuple(fresh(f"{interface.node.name}_{what}") for what in ("firings", "first", "last"))
             for interface, _ in top.nodes
         ]
-        self.own = TestbenchVariables(
+        self.state = TestbenchVariables(
             cycle=fresh("cycle"),
             last_firing=fresh("last_firing"),
             last_store=fresh("last_store"),
@@ -101,7 +101,7 @@ class Testbench:
             running=fresh("running"),
             ended=fresh("ended"),
         )
-        self.arbiter = Arbiter(top, self.option, self.own.cycle)
+        self.arbiter = Arbiter(top, self.option, self.state.cycle)
         self.faults = FaultFinder(
             top=top,
             names=FaultNames(
@@ -152,12 +152,14 @@ class Testbench:
         items += [
             ast.Declaration(variable=p.variable) for p in top.ports if p.variable.name not in known
         ]
-        own = self.own
-        items += [ast.variable(n, ast.LONG) for n in (own.cycle, own.last_firing, own.last_store)]
+        state = self.state
         items += [
-            ast.variable(own.quiet, ast.LONG),
-            ast.variable(own.running),
-            ast.variable(own.ended, ast.WORD),
+            ast.variable(n, ast.LONG) for n in (state.cycle, state.last_firing, state.last_store)
+        ]
+        items += [
+            ast.variable(state.quiet, ast.LONG),
+            ast.variable(state.running),
+            ast.variable(state.ended, ast.WORD),
         ]
         items += self.arbiter.declarations()
         for (interface, _), counts in zip(top.nodes, self.counts, strict=True):
@@ -209,14 +211,14 @@ class Testbench:
     # ------------------------------------------------------------------------------- counting
 
     def _counting(self) -> list[ast.Item]:
-        own = self.own
-        running: list[TargetStatement] = [ast.put(own.running, ast.FALSE)]
+        state = self.state
+        running: list[TargetStatement] = [ast.put(state.running, ast.FALSE)]
         for interface, names in self.top.nodes:
             if _is_endless(interface):
                 continue
             unfinished = If(
                 condition=ast.negation(_of(names.finished)),
-                then=(ast.put(own.running, ast.TRUE),),
+                then=(ast.put(state.running, ast.TRUE),),
             )
             running.append(
                 ast.UnrolledFor(variable=P, count=interface.node.place_count, body=(unfinished,))
@@ -236,10 +238,10 @@ class Testbench:
         ]
 
     def _first_cycle(self) -> tuple[TargetStatement, ...]:
-        own = self.own
-        zeros = (own.last_firing, own.last_store, own.quiet, own.ended)
+        state = self.state
+        zeros = (state.last_firing, state.last_store, state.quiet, state.ended)
         body = [_later(name, ZERO) for name in zeros]
-        body += [_later(port.RESET, ast.FALSE), _later(own.cycle, ONE)]
+        body += [_later(port.RESET, ast.FALSE), _later(state.cycle, ONE)]
         loops: list[TargetStatement] = []
         for (interface, _), counts in zip(self.top.nodes, self.counts, strict=True):
             clear = tuple(ast.put(_of(name), ZERO, clocked=True) for name in counts)
@@ -247,11 +249,11 @@ class Testbench:
         return (*body, *loops)
 
     def _one_cycle(self) -> tuple[TargetStatement, ...]:
-        own = self.own
-        cycle = Name(name=own.cycle)
+        state = self.state
+        cycle = Name(name=state.cycle)
         body: list[TargetStatement] = [
-            _later(own.cycle, Binary(operator="+", left=cycle, right=ONE)),
-            _later(own.quiet, Binary(operator="+", left=Name(name=own.quiet), right=ONE)),
+            _later(state.cycle, Binary(operator="+", left=cycle, right=ONE)),
+            _later(state.quiet, Binary(operator="+", left=Name(name=state.quiet), right=ONE)),
         ]
         for (interface, names), counts in zip(self.top.nodes, self.counts, strict=True):
             firings, first, last = counts
@@ -261,8 +263,8 @@ class Testbench:
                 ast.put(_of(firings), more, clocked=True),
                 ast.put(_of(last), cycle, clocked=True),
                 If(condition=none, then=(ast.put(_of(first), cycle, clocked=True),)),
-                _later(own.last_firing, cycle),
-                _later(own.quiet, ZERO),
+                _later(state.last_firing, cycle),
+                _later(state.quiet, ZERO),
             ]
             timed = [
                 _of(access.enable)
@@ -271,7 +273,7 @@ class Testbench:
             ]
             if timed:
                 stored = ast.either(*timed)
-                then.append(If(condition=stored, then=(_later(own.last_store, cycle),)))
+                then.append(If(condition=stored, then=(_later(state.last_store, cycle),)))
             fired = If(condition=_of(names.fires), then=tuple(then))
             body.append(
                 ast.UnrolledFor(variable=P, count=interface.node.place_count, body=(fired,))
@@ -281,8 +283,8 @@ class Testbench:
             Binary(operator="!=", left=limit, right=LONG_ZERO),
             Binary(operator=">", left=cycle, right=limit),
         )
-        still = Binary(operator=">=", left=Name(name=own.quiet), right=quiet)
-        done = ast.negation(Name(name=own.running))
+        still = Binary(operator=">=", left=Name(name=state.quiet), right=quiet)
+        done = ast.negation(Name(name=state.running))
         if any(_is_endless(interface) for interface, _ in self.top.nodes):
             done = ast.both(done, still)
         ends = If(
@@ -302,23 +304,23 @@ class Testbench:
         return (*body, ends)
 
     def _fail(self) -> tuple[TargetStatement, ...]:
-        names = (self.own.cycle, *self.faults.names.all)
+        names = (self.state.cycle, *self.faults.names.all)
         shown = _show("t2s fault %0d %0d %0d %0d %0d", *(Name(name=name) for name in names))
         return (shown, *self._end(4))
 
     def _end(self, how: int) -> tuple[TargetStatement, ...]:
-        return (_later(self.own.ended, number(how)), Do(call=call("$finish")))
+        return (_later(self.state.ended, number(how)), Do(call=call("$finish")))
 
     def _report(self) -> tuple[TargetStatement, ...]:
-        own = self.own
-        stored, fired = Name(name=own.last_store), Name(name=own.last_firing)
+        state = self.state
+        stored, fired = Name(name=state.last_store), Name(name=state.last_firing)
         complete = Binary(operator="+", left=stored, right=Name(name=self.option["store_latency"]))
         after = ast.both(
             Binary(operator="!=", left=stored, right=LONG_ZERO),
             Binary(operator=">", left=complete, right=fired),
         )
         cycles = Ternary(condition=after, if_true=complete, if_false=fired)
-        body: list[TargetStatement] = [_show("t2s run %0d %0d", Name(name=own.ended), cycles)]
+        body: list[TargetStatement] = [_show("t2s run %0d %0d", Name(name=state.ended), cycles)]
         for (interface, _), counts in zip(self.top.nodes, self.counts, strict=True):
             line = _show("t2s pe %0d %0d %0d", *(_of(name) for name in counts))
             body.append(ast.UnrolledFor(variable=P, count=interface.node.place_count, body=(line,)))
