@@ -22,10 +22,9 @@ from t2s.backends.cgra_tia.lift.cell_machines import (
     CellMachine,
     PredicateState,
     TokenChannel,
-    reachable,
     states_of,
 )
-from t2s.backends.cgra_tia.program import CellProgram
+from t2s.backends.cgra_tia.program import CellProgram, Instruction
 from t2s.backends.cgra_tia.text.places import block_name
 from t2s.core.errors import UserError
 from t2s.core.expr import Cast, Expr, Local, const
@@ -97,6 +96,12 @@ def memory_after(memory: Array, outputs: Mapping[str, Array]) -> Array:
             hint="the interpreter runs such programs",
         )
     return after
+
+
+def reachable(states: Sequence[PredicateState]) -> tuple[Instruction, ...]:
+    """The instructions that may fire."""
+    instructions = (i for state in states for group in state.groups for i in group.instructions)
+    return tuple({id(i): i for i in instructions}.values())
 
 
 @dataclass

@@ -492,11 +492,3 @@ def _waited(instruction: isa.Instruction, pending: Collection[int]) -> set[int]:
 
 def _shown(number: int, instruction: isa.Instruction) -> str:
     return f"instruction {number}{instruction.line_text}"
-
-
-def reachable(states: Sequence[PredicateState]) -> tuple[isa.Instruction, ...]:
-    """The instructions that may fire."""
-    instructions = {
-        id(i): i for state in states for group in state.groups for i in group.instructions
-    }
-    return tuple(instructions.values())

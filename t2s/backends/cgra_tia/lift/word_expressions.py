@@ -13,7 +13,7 @@ from functools import cache, partial, reduce
 from types import MappingProxyType
 
 from t2s.backends.cgra_tia.fabric import CoreParameters
-from t2s.backends.cgra_tia.netlist import Endpoint, Netlist, StreamUnit, UnitKind
+from t2s.backends.cgra_tia.netlist import Netlist, StreamUnit, UnitKind
 from t2s.backends.cgra_tia.program import (
     FromChannel,
     FromRegister,
@@ -249,7 +249,8 @@ class WordKinds:
     def __post_init__(self) -> None:
         for net in self.netlist.nets:
             for sink in net.sinks:
-                self._join(_output(net.source), _input(sink.end), net.name)
+                source, end = net.source, sink.end
+                self._join(("out", source.part, source.port), ("in", end.part, end.port), net.name)
         for unit in self.netlist.units:
             self._unit(unit)
         for cell in self.netlist.cells:
@@ -337,14 +338,6 @@ class WordKinds:
         self._parents[second] = first
         if second in self._types:
             self._is(first, self._types.pop(second), where)
-
-
-def _output(end: Endpoint) -> _Key:
-    return "out", end.part, end.port
-
-
-def _input(end: Endpoint) -> _Key:
-    return "in", end.part, end.port
 
 
 def _read(cell: str, sources: Sequence[Source]) -> Iterator[_Key]:

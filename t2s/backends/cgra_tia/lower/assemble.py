@@ -367,7 +367,7 @@ class _Writer:
 
     def _settle(self, wire: Wire) -> None:
         """An instruction that keeps the only token of a wire."""
-        bit = _next_bit(self._there) if self._there else _FIRST_RESIDENT
+        bit = 1 << self._there.bit_length() if self._there else _FIRST_RESIDENT
         assert bit < 1 << EXTENDED_CORE.predicates, "an operator has three operands at most"
         port = self._ports.inputs[wire]
         number = self.registers.setdefault(wire, len(self.registers))
@@ -474,10 +474,6 @@ class _Writer:
                 number = self.registers.setdefault(pattern, len(self.registers))
                 sources.append(isa.FromRegister(number))
         return tuple(sources)
-
-
-def _next_bit(bits: int) -> int:
-    return 1 << bits.bit_length()
 
 
 def _fits(pattern: int) -> bool:

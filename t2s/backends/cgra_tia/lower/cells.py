@@ -264,7 +264,7 @@ class _CellDrafting:
         numbers = sorted({number for work in self._work for number in work.active})
         hosts = self._hosts()
         plans = [
-            (_suffix(self._operations[number]), self._operation_plans(number, hosts))
+            (self._operations[number].operator.name.lower(), self._operation_plans(number, hosts))
             for number in numbers
         ]
         plans += [
@@ -415,7 +415,3 @@ class _Plan:
     recipe: Recipe | None
     operands: tuple[Resolved, ...]
     outputs: list[Wire]
-
-
-def _suffix(operation: Operation) -> str:
-    return operation.operator.name.lower()

@@ -104,11 +104,8 @@ def rate_limit(design: PlacedDesign) -> RateLimit | None:
     firers = FiringSites(netlist=design.netlist)
     waits = _waits(design, firers)
     limits = (channel_limit(design, firers, waits), _instruction_limit(design, waits))
-    return min((limit for limit in limits if limit is not None), key=_rate_of, default=None)
-
-
-def _rate_of(limit: RateLimit) -> Fraction:
-    return limit.rate
+    known = [limit for limit in limits if limit is not None]
+    return min(known, key=lambda limit: limit.rate, default=None)
 
 
 def _instruction_limit(design: PlacedDesign, waits: Sequence[BranchWait]) -> RateLimit | None:

@@ -237,7 +237,10 @@ class _BlockWriter:
         steps = self._steps(known)
         condition = test.condition
         if isinstance(condition, Local):
-            condition = apply_not_zero(condition)
+            zero = const(0, condition.type)
+            condition = Apply(
+                operator=Op.NOT_EQUAL, operands=(condition, zero), type=condition.type
+            )
         steps.compute(condition, isa.ToPredicate(TEST))
         place = ("test", test.yes, test.no, state, known)
         if place not in self._places:
@@ -340,11 +343,6 @@ class _BlockWriter:
             self._places[known] = [PlaceOption(step=step, holds=None, after=place)]
             place = known
         return [PlaceOption(step=first, holds=holds, after=place)]
-
-
-def apply_not_zero(value: Expr) -> Expr:
-    """The condition that a truth value holds."""
-    return Apply(operator=Op.NOT_EQUAL, operands=(value, const(0, value.type)), type=value.type)
 
 
 def _tags_of(tree: flat.Tree, cases: Sequence[tuple[tuple[int, ...], flat.Tree]]) -> list[int]:
