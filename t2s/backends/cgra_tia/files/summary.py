@@ -35,7 +35,7 @@ class PlacementFigures:
 
     Attributes
     ----------
-    used, there: parts of the design and sites of the fabric, by kind.
+    used, available: parts of the design and sites of the fabric, by kind.
     fma_usage: the fraction of the fabric's FMAs that the design uses.
     half_perimeter: the sum over the nets of the height and the width of their boxes.
     wires: tracks in use, in total.
@@ -47,7 +47,7 @@ class PlacementFigures:
     """
 
     used: Mapping[CellKind, int]
-    there: Mapping[CellKind, int]
+    available: Mapping[CellKind, int]
     fma_usage: Fraction
     half_perimeter: int
     wires: int
@@ -95,7 +95,7 @@ def figures_of(design: PlacedDesign) -> PlacementFigures:
     fmas = available[CellKind.FMA]
     return PlacementFigures(
         used={kind: used[kind] for kind in CellKind},
-        there=available,
+        available=available,
         fma_usage=Fraction(used[CellKind.FMA], fmas) if fmas else Fraction(0),
         half_perimeter=perimeter,
         wires=sum(map(len, tracks.values())),
@@ -114,7 +114,9 @@ def figures_of(design: PlacedDesign) -> PlacementFigures:
 def placement_table(design: PlacedDesign) -> Table:
     """The numbers of a placed design as a table of two columns."""
     figures, fabric = figures_of(design), design.fabric
-    rows = [(_WORDS[kind], f"{figures.used[kind]} of {figures.there[kind]}") for kind in CellKind]
+    rows = [
+        (_WORDS[kind], f"{figures.used[kind]} of {figures.available[kind]}") for kind in CellKind
+    ]
     mean, most = figures.instructions
     rows += [
         ("FMA usage", f"{float(figures.fma_usage):.1%}"),

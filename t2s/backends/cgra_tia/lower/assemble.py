@@ -361,20 +361,20 @@ class _Writer:
         self._ports = ports
         self.instructions: list[isa.Instruction] = []
         self.registers: dict[int | Wire, int] = {}
-        self._there = 0
+        self._settled = 0
         for wire in draft.residents:
             self._settle(wire)
 
     def _settle(self, wire: Wire) -> None:
         """An instruction that keeps the only token of a wire."""
-        bit = 1 << self._there.bit_length() if self._there else _FIRST_RESIDENT
+        bit = 1 << self._settled.bit_length() if self._settled else _FIRST_RESIDENT
         assert bit < 1 << EXTENDED_CORE.predicates, "an operator has three operands at most"
         port = self._ports.inputs[wire]
         number = self.registers.setdefault(wire, len(self.registers))
         self.instructions.append(
             isa.Instruction(
                 trigger=isa.Trigger(
-                    ones=self._there, zeros=bit, checks=(isa.TagCheck(channel=port, tag=0),)
+                    ones=self._settled, zeros=bit, checks=(isa.TagCheck(channel=port, tag=0),)
                 ),
                 opcode=isa.Opcode.MOV,
                 destination=isa.ToRegister(number),
@@ -383,7 +383,7 @@ class _Writer:
                 sets=bit,
             )
         )
-        self._there |= bit
+        self._settled |= bit
 
     def action(self, number: int, action: CellAction) -> None:
         """The instructions of one action."""
@@ -414,7 +414,7 @@ class _Writer:
     ) -> None:
         assert action.recipe is not None
         first, second, yes, no = action.operands
-        before = isa.Trigger(ones=self._there, zeros=_PHASE, checks=checks)
+        before = isa.Trigger(ones=self._settled, zeros=_PHASE, checks=checks)
         self.instructions.append(
             isa.Instruction(
                 trigger=before,
@@ -427,7 +427,7 @@ class _Writer:
         for value, ones, zeros in ((yes, _PHASE | _HOLDS, 0), (no, _PHASE, _HOLDS)):
             self.instructions.append(
                 isa.Instruction(
-                    trigger=isa.Trigger(ones=ones | self._there, zeros=zeros, checks=checks),
+                    trigger=isa.Trigger(ones=ones | self._settled, zeros=zeros, checks=checks),
                     opcode=isa.Opcode.MOV,
                     destination=target,
                     sources=self._sources((value,)),
@@ -446,7 +446,7 @@ class _Writer:
     ) -> None:
         self.instructions.append(
             isa.Instruction(
-                trigger=isa.Trigger(ones=self._there, checks=checks),
+                trigger=isa.Trigger(ones=self._settled, checks=checks),
                 opcode=opcode,
                 destination=target,
                 sources=sources,
