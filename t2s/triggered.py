@@ -6,20 +6,21 @@ A program has a block for each processing element, row by row::
     when %p == XXXXXXX0: add %r0, %r0, $5; set %p = ZZZZZZZ1;
     when %p == XXXXXXX1: halt;
 
-``assemble`` translates it to words and ``disassemble`` back, both like the public tools for
-triggered instructions; ``run`` counts the same cycles as their simulator.  ``compile`` translates a
-design to such a program.  Programs that these tools refuse, or silently miscompile, are refused
-with line and column.
+``assemble`` turns a text into words and ``disassemble`` turns words into a text, both like the
+public tools for triggered instructions; ``run`` counts the cycles that their simulator counts.
+``compile`` turns a design into such a text.  Refused, with line and column, is what these tools
+refuse, and what they accept and generate wrong code for.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -56,7 +57,13 @@ from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.core.renaming import warn_renamed
 from t2s.core.validate import as_int, checked_folder
-from t2s.driver.profile_a_array import ProfileADesign, compiled_design
+from t2s.driver.design import Design
+from t2s.driver.recognize import design_of
+from t2s.graph.arrays import check_graph_inputs
+from t2s.graph.graph import Graph
+
+if TYPE_CHECKING:
+    from t2s.backends.cgra_tia.profile_a import PublicDesign
 
 MEMORY_WORDS = 32_786
 """Words of the public test systems' memory: the least that a run has."""
@@ -89,24 +96,24 @@ class TriggeredProgram:
 
     @property
     def text(self) -> str:
-        """The programs in assembly, independent of the labels and comments they came with."""
+        """The programs as a text, without the comments of the original."""
         return print_programs(self.programs, self.core)
 
     @property
     def words(self) -> tuple[int, ...]:
-        """The 32-bit words: for each program its registers, then its instructions."""
+        """The words (32 bits): for each program its registers, and then its instructions."""
         return tuple(
             word for program in self.programs for word in encode_program(program, self.core)
         )
 
     @property
     def hex(self) -> str:
-        """The words in hexadecimal digits, one per line."""
+        """The words as hexadecimal digits, one word per line."""
         return words_to_hex(self.words)
 
     @property
     def binary(self) -> bytes:
-        """The words, little-endian."""
+        """The words as little-endian bytes."""
         return words_to_binary(self.words)
 
     def __str__(self) -> str:
@@ -132,14 +139,16 @@ class TriggeredDesignRun:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class TriggeredDesign:
-    """A design compiled to a program for an array of PEs, or for a single PE."""
+    """A design as a program for an array, or for a single PE."""
 
-    design: ProfileADesign
+    source: Design
+    graph: Graph
+    compiled: PublicDesign
 
     @cached_property
     def text(self) -> str:
         """The programs of all PEs, row by row, with the user's lines as comments."""
-        return self.design.compiled.text
+        return self.compiled.text
 
     @cached_property
     def program(self) -> TriggeredProgram:
@@ -148,22 +157,32 @@ class TriggeredDesign:
 
     @property
     def starts(self) -> Mapping[str, int]:
-        """The address of each tensor in memory, where tensors are stored row by row."""
-        return self.design.compiled.memory.starts
+        """The first word of each tensor in the memory, which holds them row by row."""
+        return self.compiled.starts
 
     def memory(self, inputs: Mapping[str, Any]) -> Array:
-        """The words of the memory (uint32) with these inputs, and zeros for the results."""
-        return self.design.memory(inputs)
+        """The words of the memory (uint32) before a run: these inputs, and zeros for results."""
+        stage = next(self.source.stages(inputs))
+        if stage.graph is not self.graph and stage.graph != self.graph:
+            raise UserError(
+                f"{self.graph.name!r} was compiled for other inputs",
+                location=user_location(),
+                expected="inputs from which the same graph follows",
+                given="extents, matrices or tensors of another size or structure",
+                hint="compile the design with these inputs",
+            )
+        arrays, _ = check_graph_inputs(self.graph, dict(stage.arrays), dict(stage.scalars))
+        return self.compiled.memory(arrays)
 
     def outputs(self, memory: Any) -> dict[str, Array]:
-        """Read the results, by name, from the memory after a run."""
-        return self.design.outputs(np.asarray(memory))
+        """The results by name, from the words of the memory after a run."""
+        return self.compiled.outputs(np.asarray(memory))
 
     def run(self, inputs: Mapping[str, Any], **options: Any) -> TriggeredDesignRun:
-        """Run the program on inputs; ``options`` are those of ``t2s.triggered.run``."""
-        rows, columns = self.design.compiled.shape or (None, None)
-        run_ = run(self.program, self.memory(inputs), rows=rows, columns=columns, **options)
-        return TriggeredDesignRun(outputs=self.outputs(run_.memory), run=run_)
+        """Run it on some inputs; ``options`` are those of ``t2s.triggered.run``."""
+        rows, columns = self.compiled.shape or (None, None)
+        result = run(self.program, self.memory(inputs), rows=rows, columns=columns, **options)
+        return TriggeredDesignRun(outputs=self.outputs(result.memory), run=result)
 
     def write(self, directory: str | Path) -> tuple[Path, ...]:
         """The old name of ``emit``."""
@@ -173,10 +192,12 @@ class TriggeredDesign:
     def emit(self, directory: str | Path) -> tuple[Path, ...]:
         """Write ``NAME.tia`` and ``NAME.memory.json`` (shape of the array, tensor addresses)."""
         folder = checked_folder("the directory", directory)
-        return write_texts(folder, self.design.files, user_location())
+        name, layout = self.graph.name, {"shape": self.compiled.shape, "starts": dict(self.starts)}
+        files = {f"{name}.tia": self.text, f"{name}.memory.json": json.dumps(layout) + "\n"}
+        return write_texts(folder, files, user_location())
 
     def __repr__(self) -> str:
-        return f"<TriggeredDesign {self.design.graph.name} on {self.design.compiled.where}>"
+        return f"<TriggeredDesign {self.graph.name} on {self.compiled.where}>"
 
 
 def compile(
@@ -189,15 +210,20 @@ def compile(
 ) -> TriggeredDesign:
     """Compile a design on int32 or uint32 to assembly for the public tools.
 
-    ``rows`` and ``columns`` are those of the array; without either, the target is a single PE.
-    ``inputs`` are those that the design's graph depends on; ``seed`` chooses among placements.
+    ``rows`` and ``columns`` are those of the array; without both it is a single PE.  ``inputs`` are
+    what the design's graph depends on, and ``seed`` chooses among arrangements.
 
     Raises ``UnsupportedError``, with the user's line, for what such an array cannot do.
     """
+    from t2s.backends.cgra_tia.profile_a import compile_public
+
     shape = None
     if rows is not None or columns is not None:
         shape = _positive("rows", rows), _positive("columns", columns)
-    return TriggeredDesign(design=compiled_design(design, inputs, shape, seed))
+    source = design_of(design)
+    graph = source.only_stage(inputs, "triggered.compile").graph
+    compiled = compile_public(graph, shape, seed=seed)
+    return TriggeredDesign(source=source, graph=graph, compiled=compiled)
 
 
 Core = CoreParameters | CgraFabric | str
@@ -210,14 +236,14 @@ def assemble(
     strict: bool = False,
     check: bool = True,
 ) -> TriggeredProgram:
-    """Assemble the programs of a text, or of a file if ``text`` is a ``Path``.
+    """The programs of a text, or of the file at a ``Path``.
 
-    ``core`` has the sizes of a processing element, or is a fabric (or its name) with such a core.
-    ``strict`` turns warnings into errors.  Without ``check`` the text may be a fragment: only what
-    encoding needs is checked.
+    ``core`` are the sizes of a processing element, or a fabric (or its name) with such a core.
+    ``strict`` turns warnings into errors.  Without ``check`` a text may be a fragment: whole
+    programs are not checked.
 
-    Raises ``UserError``, with line and column, for a text that is wrong or that the public
-    assembler would miscompile.
+    Raises ``UserError``, with line and column, for a text that is wrong, or that the public
+    assembler would generate wrong code for.
     """
     source, file = _source(text)
     parameters = _core(core)
@@ -228,7 +254,7 @@ def assemble(
 
 
 def disassemble(code: Any, core: Core = PUBLIC_CORE) -> TriggeredProgram:
-    """Disassemble words: a sequence of them, the content of a file, or a ``Path``.
+    """The programs of a sequence of words, of the content of a file, or of the file at a ``Path``.
 
     Raises ``UserError`` for words that do not encode programs.
     """
@@ -245,7 +271,7 @@ def disassemble(code: Any, core: Core = PUBLIC_CORE) -> TriggeredProgram:
     known = [word for word in words if word is not None and 0 <= word < 1 << 32]
     if len(known) != len(words):
         raise UserError(
-            "the code contains a non-word",
+            "the code has elements that are not words",
             location=user_location(),
             expected="whole numbers of 32 bits, bytes, or the path of a file",
             given=repr(code)[:80],
@@ -266,14 +292,14 @@ def run(
 ) -> PublicRun:
     """Run a program, or a text, as the public simulator does.
 
-    ``memory`` holds the initial words; the memory has ``words`` words, at least as many as
-    ``memory`` (default: 32,786, as in the public test systems).  The elements form an array of
-    ``rows`` and ``columns``.  Without either, a single element has two read ports and a write port
-    of its own, and a square number of elements forms a square.  ``trace`` records the instruction
-    of each cycle.
+    ``memory`` are the initial words; the memory has ``words`` of them, and at least as many as
+    ``memory`` (default: 32,786, as in the public test systems).  The elements are an array of
+    ``rows`` and ``columns``. Without either, a single element has two read ports and a write port
+    of its own, and a square number of elements is a square.  ``trace`` records the instruction of
+    every cycle.
 
-    Raises ``UserError`` as ``assemble`` does, and for operators that no public simulator supports,
-    addresses out of range, and runs that deadlock or exceed ``max_cycles``.
+    Raises ``UserError`` like ``assemble``, and for operators that no public simulator has,
+    addresses beyond the memory, deadlocks, and runs that do not end within ``max_cycles``.
     """
     if not isinstance(program, TriggeredProgram):
         program = assemble(program, strict=strict)
@@ -300,16 +326,16 @@ def _source(text: object) -> tuple[str, str]:
     if isinstance(text, str):
         if "\n" not in text and text.endswith(".tia"):
             raise UserError(
-                f"{text!r} is a name, and no program",
+                f"{text!r} is a file name, not a program",
                 location=user_location(),
                 expected="the text of a program, or the Path of a file",
-                given="a str without a line",
+                given="a str without a line break",
                 hint=f"pathlib.Path({text!r}) names the file",
             )
         return text, "<text>"
     if not isinstance(text, os.PathLike):
         raise UserError(
-            "this is not a text of a program",
+            "not the text of a program",
             location=user_location(),
             expected="a str, or the Path of a file",
             given=repr(text)[:80],
@@ -347,7 +373,7 @@ def _core(core: object) -> CoreParameters:
         case str() if core in FABRICS:
             return FABRICS[core].core
     raise UserError(
-        "this names no core",
+        "unknown core",
         location=user_location(),
         expected=f"CoreParameters, a CgraFabric, or one of {', '.join(FABRICS)}",
         given=repr(core),
@@ -355,23 +381,23 @@ def _core(core: object) -> CoreParameters:
 
 
 def _memory(memory: Any, words: int | None) -> Array:
-    """The initial memory: the given words, padded with zeros."""
+    """The initial memory: the user's words, then zeros."""
     try:
-        words_ = np.asarray(memory)
+        initial = np.asarray(memory)
     except ValueError:  # ragged lists
-        words_ = np.zeros((0, 0))
-    whole_numbers = words_.dtype.kind in "iub" or not words_.size
-    fits = whole_numbers and all(-(1 << 31) <= int(word) < 1 << 32 for word in words_.reshape(-1))
-    if words_.ndim != 1 or not fits:
+        initial = np.zeros((0, 0))
+    whole_numbers = initial.dtype.kind in "iub" or not initial.size
+    fits = whole_numbers and all(-(1 << 31) <= int(word) < 1 << 32 for word in initial.reshape(-1))
+    if initial.ndim != 1 or not fits:
         raise UserError(
             "the memory is not a list of words",
             location=user_location(),
             expected="one dimension of whole numbers that fit into 32 bits",
-            given=f"{words_.dtype} of shape {words_.shape}",
+            given=f"{initial.dtype} of shape {initial.shape}",
         )
     size = MEMORY_WORDS if words is None else _positive("words", words)
-    full = np.zeros(max(size, words_.size), np.uint32)
-    full[: words_.size] = words_.astype(np.int64) & 0xFFFFFFFF
+    full = np.zeros(max(size, initial.size), np.uint32)
+    full[: initial.size] = initial.astype(np.int64) & 0xFFFFFFFF
     return full
 
 
@@ -379,7 +405,7 @@ def _positive(name: str, value: object) -> int:
     if (number := as_int(value)) is not None and number > 0:
         return number
     raise UserError(
-        f"{name} must be a count",
+        f"{name} must be a positive integer",
         location=user_location(),
         expected="a whole number of at least 1",
         given=repr(value),

@@ -202,7 +202,7 @@ def test_pictures_of_nets_tracks_and_the_limit(placed: t2s.cgra.Placement) -> No
 @pytest.mark.parametrize(
     ("wrong", "says", "expected"),
     [
-        (lambda p, run: p.picture("nets"), "there is no net group 'nets'", "one of A_"),
+        (lambda p, run: p.picture("nets"), "unknown net group 'nets'", "one of A_"),
         (
             lambda p, run: p.picture_of_run(run, "bored"),
             "unknown kind of cycles 'bored'",

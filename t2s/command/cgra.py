@@ -39,7 +39,7 @@ def cgra(
     size: RandomSize = 16,
     out: Annotated[Path | None, typer.Option(help="folder for assembly, places, picture")] = None,
 ) -> None:
-    """Print where a design is placed, its cycles and its stalls; check against numpy; write it."""
+    """Print the placement of a design, its cycles and stalls; check it against numpy; write it."""
     console = Console(highlight=False)
     with exit_codes():
         options = {"fabric": fabric, "seed": place_seed, "interval": interval}
@@ -55,7 +55,7 @@ def _place_and_run(
     out: Path | None,
 ) -> None:
     design: Any = loaded.design
-    arrays = loaded.given(seed)
+    given = loaded.given(seed)
     match design:
         case Kernel() as kernel:
             inputs = kernel_inputs(kernel, seed, size, arrays)

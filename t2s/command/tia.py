@@ -22,7 +22,7 @@ CORES = {"A": triggered.PUBLIC_CORE, "B": triggered.EXTENDED_CORE}
 
 File = Annotated[Path, typer.Argument(help="a text: a block <NAME> for each element, row by row")]
 Profile = Annotated[str, typer.Option(help="A, the public core, or B, the extended one")]
-Strict = Annotated[bool, typer.Option(help="take warnings for errors")]
+Strict = Annotated[bool, typer.Option(help="treat warnings as errors")]
 
 
 @tia.command("run")
@@ -35,7 +35,7 @@ def run_text(
     columns: Annotated[int | None, typer.Option(help="columns of the array")] = None,
     words: Annotated[int | None, typer.Option(help="words of the memory")] = None,
     max_cycles: Annotated[
-        int, typer.Option(help="the cycle after which a run is given up")
+        int, typer.Option(help="the cycle after which a run is aborted")
     ] = triggered.MOST_CYCLES,
     trace: Annotated[bool, typer.Option(help="the instruction of every cycle")] = False,
     strict: Strict = False,

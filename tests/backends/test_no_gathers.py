@@ -6,7 +6,7 @@ import pytest
 
 from t2s.backends.cgra_tia.lower.control.refusals import BlockRefusals
 from t2s.backends.cgra_tia.lower.not_lowered import NotLowered
-from t2s.backends.opencl_fpga.support import check_vocabulary
+from t2s.backends.opencl_fpga.backend import check_vocabulary
 from t2s.backends.verilog.counted_nests import nests_of
 from tests.graph.gathers import Gathering
 
@@ -15,14 +15,14 @@ GRAPH = Gathering().graph
 
 def test_opencl() -> None:
     whys = [problem.why for problem in check_vocabulary(GRAPH)]
-    assert "machines that gather or scatter have no OpenCL form" in whys
+    assert "machines that gather or scatter are not supported in OpenCL" in whys
 
 
 def test_verilog() -> None:
     problems = nests_of(GRAPH)
     assert isinstance(problems, list)
     assert [(problem.subject, problem.why) for problem in problems] == [
-        ("node 'gather'", "it gathers or scatters, which is not written as SystemVerilog yet")
+        ("node 'gather'", "it gathers or scatters, which is not supported in SystemVerilog yet")
     ]
 
 

@@ -10,7 +10,7 @@ import t2s
 from t2s.backends.cgra_tia.lower import unsupported
 from t2s.backends.cgra_tia.lower.control.refusals import check_memory
 from t2s.backends.cgra_tia.lower.not_lowered import NotLowered
-from t2s.backends.opencl_fpga.support import check_vocabulary
+from t2s.backends.opencl_fpga.backend import check_vocabulary
 from t2s.backends.verilog.counted_nests import nests_of
 from t2s.core.errors import UnsupportedError
 from t2s.graph.graph import Graph, MemorySpace
@@ -30,13 +30,13 @@ BANKED = replace(
 
 def test_opencl() -> None:
     problems = [(problem.subject, problem.why) for problem in check_vocabulary(BANKED)]
-    assert ("tensor 'x'", "banks that machines share have no OpenCL form") in problems
+    assert ("tensor 'x'", "banks that machines share are not supported in OpenCL") in problems
 
 
 def test_verilog() -> None:
     problems = nests_of(BANKED)
     assert isinstance(problems, list)
-    assert ("tensor 'x'", "banks that machines share have no form in SystemVerilog") in [
+    assert ("tensor 'x'", "banks that machines share are not supported in SystemVerilog") in [
         (problem.subject, problem.why) for problem in problems
     ]
 

@@ -101,7 +101,7 @@ def test_streams_with_stop_tokens() -> None:
     relay = designs.relay_chain()
     nested = replace(relay.channels[0], stream=StreamType(element=INT32, nesting=1))
     assert problems(replace(relay, channels=(nested, *relay.channels[1:]))) == [
-        "channel 'x_in': streams with stop tokens have no OpenCL form"
+        "channel 'x_in': streams with stop tokens are not supported in OpenCL"
     ]
 
 
@@ -121,12 +121,12 @@ class Pray(Statement):
 def test_unknown_kinds() -> None:
     relay = designs.relay_chain()
     strange = replace(relay, nodes=(*relay.nodes, Scanner(name="scan")))  # type: ignore[arg-type]
-    assert problems(strange) == ["node 'scan': nodes of kind Scanner have no OpenCL form"]
+    assert problems(strange) == ["node 'scan': nodes of kind Scanner are not supported in OpenCL"]
     first = relay.nodes[1]
     reading = Let(target="z", value=Read(source="x", indices=(), type=INT32))
     odd = replace(first, body=(Pray(), reading, *first.body))
     assert problems(replace(relay, nodes=(relay.nodes[0], odd, *relay.nodes[2:]))) == [
-        "node 'relay_0': statements of kind Pray have no OpenCL form",
+        "node 'relay_0': statements of kind Pray are not supported in OpenCL",
         "node 'relay_0': Read has no place in the body of a PE",
     ]
 
@@ -283,7 +283,7 @@ def test_iterations_that_are_too_many() -> None:
     feeder = designs.serial_feeder(pes=4, block=1 << 22)
     assert problems(feeder) == [
         "channel 'feed': its depth cannot be derived, because too many iterations would have to "
-        "be played"
+        "be rehearsed"
     ]
 
 
@@ -344,7 +344,7 @@ def test_lockstep_that_would_wait_for_ever() -> None:
     assert interpret_graph(design, inputs)["y"].tolist() == [[0, 1, 2], [4, 5, 6]]
     assert problems(design) == [
         "channel 'answer': PEs of one kernel share their iterations, and in that order tokens wait "
-        "for one another for ever; independent PEs may not"
+        "for one another forever; independent PEs may not"
     ]
 
 

@@ -146,15 +146,15 @@ def test_sorted_memories() -> None:
     strange = replace(merge(), memories=(memory,))
     nodes = tuple(strange if node.name == "merge" else node for node in graph.nodes)
     assert problems(replace(graph, nodes=nodes)) == [
-        "node 'merge': sorted memories such as 'points' have no OpenCL form"
+        "node 'merge': sorted memories such as 'points' are not supported in OpenCL"
     ]
 
 
 def test_open_tensors_and_stop_tokens() -> None:
     assert problems(copying()) == [
-        "tensor 'x': tensors of unknown length and tensors on the chip have no OpenCL form",
-        "tensor 'y': tensors of unknown length and tensors on the chip have no OpenCL form",
-        "channel 'xs': streams with stop tokens have no OpenCL form",
+        "tensor 'x': tensors of unknown length and tensors on the chip are not supported in OpenCL",
+        "tensor 'y': tensors of unknown length and tensors on the chip are not supported in OpenCL",
+        "channel 'xs': streams with stop tokens are not supported in OpenCL",
     ]
 
 
@@ -169,7 +169,8 @@ def test_a_channel_from_a_machine_to_itself() -> None:
     nodes = (graph.nodes[0], replace(merge(), modes=(mode,)))
     channels = (graph.channels[0], link("right_in", "merge", "merge"))
     assert problems(replace(graph, nodes=nodes, channels=channels)) == [
-        "channel 'right_in': a machine that puts tokens into its own channel has no OpenCL form"
+        "channel 'right_in': a machine that puts tokens into its own channel is not supported in "
+        "OpenCL"
     ]
 
 

@@ -238,7 +238,7 @@ def test_hardware_that_stands_still(runtime: Path) -> None:
     with pytest.raises(VerilationError) as caught:
         t2s.verilate(holding_fork_join(4, short=2), directory=runtime)
     assert str(caught.value) == (
-        "the hardware of 'design' stands still after cycle 4\n"
+        "the hardware of 'design' is deadlocked after cycle 4\n"
         "  hint:     t2s.simulate says who waits for whom, and what frees them"
     )
 

@@ -138,7 +138,7 @@ def test_types_without_operators() -> None:
 
 def test_what_has_no_spelling() -> None:
     read = Read(source="X", indices=(), type=INT32)
-    assert unsupported_term(read) == "Read is not written as SystemVerilog yet"
+    assert unsupported_term(read) == "Read is not supported in SystemVerilog yet"
     for type in (INT32, BOOL, Float(32)):
         for op in Op:
             if accepts(op, type):
@@ -176,6 +176,5 @@ def test_a_nest_that_is_too_long_to_look_at() -> None:
     relay = replace(nested((0, 5_000_000), (0, A)), name="compute", space=())
     nodes = tuple(relay if n.name == "compute" else n for n in graph.nodes)
     assert problems(replace(graph, nodes=nodes)) == [
-        "node 'compute': its loops are not a box and have more than 4194304 outer iterations to "
-        "look at"
+        "node 'compute': its loops are not a box, and have more than 4194304 outer iterations"
     ]

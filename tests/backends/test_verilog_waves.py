@@ -155,7 +155,7 @@ def test_random_stalls(tmp_path: Path) -> None:
 @needs_verilator
 def test_hardware_that_stands_still_has_waves(tmp_path: Path) -> None:
     waves = tmp_path / "still.vcd"
-    with pytest.raises(VerilationError, match="stands still after cycle 4"):
+    with pytest.raises(VerilationError, match="is deadlocked after cycle 4"):
         t2s.verilate(holding_fork_join(4, short=2), waves=waves)
     assert any("_valid" in name for name in read_vcd(waves).changes)
 
@@ -166,7 +166,7 @@ def test_windows_outside_of_the_run(tmp_path: Path) -> None:
     design = chain(3)
     with refused(
         """
-        the window of the waveforms is not in the run
+        the window of the waveforms is outside of the run
           --> t2s.verilate(design, waves=tmp_path / "a.vcd", cycles=(2, 900))
           expected: cycles=(first, last), both of 1 to 5 and in this order
           given:    (2, 900)
@@ -201,7 +201,7 @@ def test_names_without_a_format() -> None:
 def test_cycles_without_a_file() -> None:
     with refused(
         """
-        cycles= are those of waveforms
+        cycles= needs waves=
           --> t2s.verilate(chain(3), cycles=(1, 2))
           expected: verilate(..., waves=FILE, cycles=(first, last))
           given:    cycles=(1, 2), and no file
@@ -215,7 +215,7 @@ def test_windows_that_are_none(cycles: Any, tmp_path: Path) -> None:
     path = tmp_path / "a.vcd"
     with refused(
         f"""
-        the window of the waveforms is not a window
+        invalid window for the waveforms
           --> t2s.verilate(chain(3), waves=path, cycles=cycles)
           expected: cycles=(first, last), both of the run and in this order
           given:    {cycles!r}

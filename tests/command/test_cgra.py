@@ -80,4 +80,4 @@ def test_operations_share_cells_if_asked(tmp_path: Path) -> None:
     assert "4 of 16" in run(file).output
     result = run(file, "--interval", 0)
     assert result.exit_code == 1
-    assert "too many operations for one cell" in result.stderr
+    assert "interval= must be the number of operations that share a cell" in result.stderr

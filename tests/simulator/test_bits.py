@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from t2s.backends.cgra_tia.lower.control.refusals import BlockRefusals
 from t2s.backends.cgra_tia.lower.not_lowered import NotLowered
-from t2s.backends.opencl_fpga.support import check_vocabulary
+from t2s.backends.opencl_fpga.backend import check_vocabulary
 from t2s.backends.verilog.counted_nests import nests_of
 from t2s.core.expr import (
     Broadcast,
@@ -232,10 +232,10 @@ def test_only_machines_have_them() -> None:
 
 def test_backends_refuse() -> None:
     whys = [problem.why for problem in check_vocabulary(GRAPH)]
-    assert "operators on the bits of words have no OpenCL form" in whys
+    assert "operators on the bits of words are not supported in OpenCL" in whys
     problems = nests_of(GRAPH)
     assert isinstance(problems, list)
-    text = "operators on the bits of words are not written as SystemVerilog yet"
+    text = "operators on the bits of words are not supported in SystemVerilog yet"
     assert [problem.why for problem in problems] == [text]
     with pytest.raises(NotLowered, match=r"computes ones\(w_\), and cells have no operators"):
         BlockRefusals(GRAPH.machines[0]).check_machine(GRAPH)

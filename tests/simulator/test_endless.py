@@ -198,7 +198,7 @@ def test_texts() -> None:
     assert "store endless machine sink" in print_graph(graph)
     assert "endless machine" in graph_to_dot(graph)
     reasons = [item.why for item in OPENCL.supports(graph) if item.subject == "node 'sink'"]
-    assert "endless machines have no OpenCL form" in reasons
+    assert "endless machines are not supported in OpenCL" in reasons
 
 
 @pytest.mark.slow

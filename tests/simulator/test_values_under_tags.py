@@ -126,7 +126,7 @@ def test_text_and_files() -> None:
     )
     assert str(Token(np.int32(5), 2)) == "S1 with 5"
     assert str(Token(np.int32(0), 2)) == "S1"
-    assert "streams with stop tokens have no OpenCL form" in str(OPENCL.supports(graph))
+    assert "streams with stop tokens are not supported in OpenCL" in str(OPENCL.supports(graph))
 
 
 def test_there_have_to_be_tags() -> None:

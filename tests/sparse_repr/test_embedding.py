@@ -63,7 +63,7 @@ def test_a_scanner_feeds_a_systolic_array(tmp_path: Path) -> None:
     result = simulate(graph, inputs, engine="python")
     assert np.array_equal(result.outputs["C"], a @ b)
     assert result.nodes["C"].firings == ROWS * INNER * COLUMNS
-    with pytest.raises(UserError, match="streams with stop tokens have no OpenCL form"):
+    with pytest.raises(UserError, match="streams with stop tokens are not supported in OpenCL"):
         t2s.emit(graph, "opencl_fpga", str(tmp_path))
 
 

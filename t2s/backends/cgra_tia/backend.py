@@ -26,7 +26,7 @@ class TiaBackend:
     timed: bool = False
 
     def supports(self, graph: Graph) -> list[Unsupported]:
-        """Everything in the graph that stands in the way of ``emit``; empty if nothing does.
+        """Every reason why ``emit`` refuses a graph; empty if it does not.
 
         Whether cells and wires suffice is known when the design is placed.
         """

@@ -1,4 +1,4 @@
-"""The machine as data: what a cell can hold, and which cells a fabric has.
+"""The machine as data: the sizes of a cell, the wires of an array, and the cells of a fabric.
 
 ``PUBLIC_CORE`` is *profile A*: the processing element of the public tools for triggered
 instructions (32-bit words, four neighbors).  ``EXTENDED_CORE`` is *profile B*, what the
@@ -13,6 +13,7 @@ A fabric is a grid of cells of profile B.  Users describe their own::
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -22,7 +23,7 @@ from t2s.core.validate import as_int
 
 
 class Profile(Enum):
-    """Which language a program is in."""
+    """The dialect of a program."""
 
     PUBLIC = "A"
     EXTENDED = "B"
@@ -33,8 +34,8 @@ class CoreParameters:
     """The sizes of a processing element.
 
     Widths are in bits.  ``channel_depth`` is the depth of the FIFO at each port (profile A; in
-    profile B the channels of a placement say how deep they are).  ``tags`` is the number of tags,
-    ``checks`` the most input channels that one trigger looks at.
+    profile B each channel of a placement has its own capacity).  ``tags`` is the number of tags,
+    ``checks`` the most input channels that one trigger can check.
     """
 
     profile: Profile
@@ -52,7 +53,7 @@ class CoreParameters:
     scratchpad_words: int = 512
 
     def extended(self, pattern: int) -> int:
-        """The word of an immediate: its bits, sign-extended."""
+        """The word of an immediate, sign-extended."""
         sign = pattern >> self.immediate_width - 1
         return (pattern - (sign << self.immediate_width)) & (1 << self.word_width) - 1
 
@@ -68,9 +69,57 @@ EXTENDED_CORE = CoreParameters(
     tags=16,
 )
 
+NORTH, EAST, SOUTH, WEST = range(4)
+"""The ports of a processing element of profile A: the sides at which its neighbors are."""
+
+Port = tuple[int, int]
+"""An element and a side."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayWires:
+    """The wires of an array of profile A: ``links`` from outputs to inputs, and memory ports.
+
+    ``reads`` are the ports at which an element sends addresses and receives words; ``writes`` are
+    pairs of an output for addresses and one for words.
+    """
+
+    links: Mapping[Port, Port]
+    reads: tuple[Port, ...]
+    writes: tuple[tuple[Port, Port], ...]
+
+
+def array_wires(shape: tuple[int, int] | None) -> ArrayWires:
+    """The wires of an array with this many rows and columns, or of a single element (``None``)."""
+    if shape is None:
+        return ArrayWires(
+            links={}, reads=((0, NORTH), (0, EAST)), writes=(((0, SOUTH), (0, WEST)),)
+        )
+    rows, columns = shape
+    links: dict[Port, Port] = {}
+    for number in range(rows * columns):
+        row, column = divmod(number, columns)
+        neighbors = (
+            (EAST, WEST, number + 1, column + 1 < columns),
+            (SOUTH, NORTH, number + columns, row + 1 < rows),
+        )
+        for side, opposite, neighbor, exists in neighbors:
+            if exists:
+                links[number, side] = (neighbor, opposite)
+                links[neighbor, opposite] = (number, side)
+    last = (rows - 1) * columns
+    return ArrayWires(
+        links=links,
+        reads=tuple((column, NORTH) for column in range(columns)),
+        writes=tuple(
+            ((last + column, SOUTH), (last + column + 1, SOUTH))
+            for column in range(0, columns - 1, 2)
+        ),
+    )
+
 
 class CellKind(Enum):
-    """What a place of the fabric can do."""
+    """What a site of the fabric can do."""
 
     FMA = "fma"
     """Everything that a control cell does, and arithmetic on float64."""
@@ -90,16 +139,16 @@ class CgraFabric:
     Attributes
     ----------
     name: for reports and files.
-    rows, columns: cells.
-    pattern: the kinds of cells, a tile that is repeated from cell (0, 0) on: ``f`` is a cell with
-        an FMA, ``c`` a control cell.
+    rows, columns: the size of the grid of cells.
+    pattern: the kinds of cells, as a tile that is repeated from cell (0, 0) on: ``f`` is a cell
+        with an FMA, ``c`` a control cell.
     tracks: wires in each direction between two neighbors.
     units_per_position: stream units at each position of the border.  A cell has a position for
         each of its sides that lie on the border, so a corner has two.
-    fma_latency: cycles from the firing of an arithmetic operation on floats until its result
-        leaves; one can start in every cycle.
+    fma_latency: cycles from the firing of a float operation until its result leaves; one can
+        start in every cycle.
     most_depth: the most tokens that a channel can be configured to hold, beyond those in flight.
-    core: the sizes of a cell.
+    core: the sizes of each cell.
     """
 
     name: str

@@ -1,23 +1,22 @@
 """A design as cells, stream units and nets: what is placed, routed, written, read and run.
 
-``lower/`` makes a ``Netlist`` of a graph, ``place/`` a ``PlacedDesign`` of that, ``files/`` writes
-and reads it.  The text holds the programs of the cells; everything else stands in the placement
-file, so that a design is read back from both to the same ``PlacedDesign``.  The interpreter
+``lower/`` turns a graph into a ``Netlist``, ``place/`` turns that into a ``PlacedDesign``, and
+``files/`` writes and reads it.  The text has the programs of the cells and the placement file
+everything else, so both together are read back as the same ``PlacedDesign``.  The interpreter
 (``machine/``) and the lift (``lift/``) take a ``PlacedDesign`` and nothing else.
 
-Time.  All of it is the firing rule of docs/simulation.md.  A cell fires at most one instruction
-per cycle, a unit makes at most one step.  Each branch of a net is a channel: a token that is sent
-in cycle t can be taken from cycle t + latency on; at most ``capacity`` tokens are sent and not
-taken, and room that a take makes is there in the next cycle.  A net has one source; a firing that
-writes it needs room in *all* of its branches and puts one token into each.  A branch over L hops
-has latency 1 + L at least.  An arithmetic result on floats (``ON_FMA``) leaves ``fma_latency``
-cycles later: for such firings latency and capacity of the branches are greater by that, and order
-is kept: a source port whose instructions are partly such and partly not has the longer latency
-for all its tokens.
+Time follows the firing rule of docs/simulation.md.  A cell fires at most one instruction per cycle,
+a unit makes at most one step.  Each branch of a net is a channel: a token that is sent in cycle t
+can be taken from cycle t + latency on; at most ``capacity`` tokens have been sent and not taken,
+and a take makes room for the next cycle.  A net has one source; a firing that writes it needs room
+in *all* of its branches and puts one token into each.  A branch over L hops has a latency of at
+least 1 + L. A float result (``ON_FMA``) leaves ``fma_latency`` cycles later: latency and capacity
+of the branches are greater by that.  To keep the order of tokens, an output that some instructions
+write with the FMA and some without has the longer latency for all its tokens.
 
 The run ends when every ``LOAD``, ``SEQUENCE`` and ``STORE`` unit has done its nest and no token is
-left on the way.  Cycles are counted as in ``t2s.simulate``: the first is 1, the count is the
-cycle of the last firing.
+in flight.  Cycles are counted as in ``t2s.simulate``: the first is 1, and the count is the cycle of
+the last firing.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from t2s.graph.graph import Tensor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """What a part was in the graph, for reports and pictures; never for meaning."""
+    """The origin of a part in the graph, for reports and pictures; it has no other effect."""
 
     node: str
     point: tuple[int, ...] = ()
@@ -43,11 +42,11 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellTurn:
-    """One of several operations that share a cell and fire in turn, round after round.
+    """One of several operations that share a cell and fire in turn, in every round.
 
     ``tags`` are those of its instructions, on the input that all instructions of the cell take
-    from.  In round ``r`` it works on the operands number ``r - stage``: its operands may come that
-    much later than those of the first turn, whose stage is 0.
+    from.  In round ``r`` it works on the operands number ``r - stage``: they may arrive that much
+    later than those of the first turn, whose stage is 0.
     """
 
     tags: tuple[int, ...]
@@ -56,10 +55,10 @@ class CellTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetCell:
-    """A cell that computes: its program, and the kind of place that it needs.
+    """A cell that computes: its program, and the kind of site that it needs.
 
-    ``turns`` are empty unless operations share the cell.  They follow from the program and its
-    tags, and are for depths and rates only, never for meaning.
+    ``turns`` is empty unless operations share the cell.  They follow from the program and its tags,
+    and are for capacities and rates only, without effect on the meaning.
     """
 
     name: str
@@ -99,14 +98,14 @@ class AffineSum:
     coefficients: tuple[int, ...] = ()
 
     def at(self, indices: tuple[int, ...]) -> int:
-        """Its value at a point of the nest."""
+        """The value at a point of the nest."""
         terms = zip(self.coefficients, indices, strict=False)
         return self.constant + sum(factor * index for factor, index in terms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamLoop:
-    """A loop from 0; its extent may depend on the loops around it.  No steps if it is below 1."""
+    """A loop from 0; its extent may depend on the loops around it, and is empty if below 1."""
 
     name: str
     extent: AffineSum
@@ -130,16 +129,16 @@ class TagCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamUnit:
-    """A unit at the border of the fabric, which runs a loop nest: one step per cycle at most.
+    """A unit at the border of the fabric that runs a loop nest, at most one step per cycle.
 
     Attributes
     ----------
-    loops: the nest, outermost first, at most 8; none is one step.  Empty for ``LOAD_AT`` and
-        ``STORE_AT``, which work for as long as addresses come.
-    tensor, address: what is read or written, and where: the position in the row-major array
-        (``Tensor.allocated``), in elements.  Of ``LOAD_AT`` and ``STORE_AT`` the constant alone
-        counts, which is added to the addresses that come.
-    tags: the tag of what is sent: that of the first case that holds, 0 if none does.
+    loops: the nest, outermost first, at most 8; without loops it is one step.  Empty for
+        ``LOAD_AT`` and ``STORE_AT``, which work for as long as addresses arrive.
+    tensor, address: the tensor, and the position in its row-major array (``Tensor.allocated``),
+        in elements.  ``LOAD_AT`` and ``STORE_AT`` only use the constant, which they add to the
+        addresses that arrive.
+    tags: the tag that is sent: that of the first case that holds, or 0.
     """
 
     name: str
@@ -161,7 +160,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetSink:
-    """Where a net goes.  ``tokens`` is how many it has to hold for the design not to block.
+    """An end of a net; ``tokens`` is how many its branch has to hold for the design not to block.
 
     A virtual buffer or a ring in which ``n`` tokens circulate needs ``n + 1``.
     """
@@ -172,11 +171,11 @@ class NetSink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Net:
-    """From one output to any number of inputs.
+    """A net from one output to any number of inputs.
 
-    ``group`` names the channel array that it is an element of.  All branches of one group get the
-    same latency and hold as many tokens, so that a placed array is an array again (unless the
-    design is placed with ``balanced=False``).  ``origin`` is of the channel.
+    ``group`` is the name of the channel array that it is an element of.  All branches of a group
+    get the same latency and capacity, so that a placed array is an array again (unless the design
+    is placed with ``balanced=False``).  ``location`` is that of the channel.
     """
 
     name: str
@@ -200,11 +199,11 @@ class Netlist:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """A branch of a net as it is placed: its way, and the channel that it is.
+    """A branch of a placed net: its path, and its channel.
 
-    ``path`` has the cells (row, column) from the source's to the sink's, both included; its hops
-    are one fewer.  ``latency`` is at least 1 + hops, and ``capacity`` at least latency + 1; both
-    are without the FMA's pipeline.
+    ``path`` has the cells (row, column) from the source to the sink, including both; there is one
+    hop fewer.  ``latency`` is at least 1 + hops, and ``capacity`` at least latency + 1; both
+    exclude the FMA's pipeline.
     """
 
     path: tuple[tuple[int, int], ...]
@@ -214,10 +213,10 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """A place of the fabric: a cell, or for a unit the border position's cell.
+    """A site of the fabric: a cell, or for a unit the cell of its border position.
 
-    ``slot`` is 0 for a cell; for a unit its number among ``CgraFabric.units``: the border position
-    times the units at a position, plus the unit's number there.
+    ``slot`` is 0 for a cell.  For a unit it is the number among ``CgraFabric.units``: the border
+    position times the units per position, plus the unit's number there.
     """
 
     row: int
@@ -229,9 +228,9 @@ class Site:
 class PlacedDesign:
     """A netlist with a site for each part and a tree of wires for each net.
 
-    ``sites`` are by name of the part; ``branches`` by name of the net, one for each of its sinks,
-    in their order.  The paths of a net's branches make a tree, and each wire of it uses one track
-    between two neighbors in one direction.
+    ``sites`` are by name of the part; ``branches`` by name of the net, one for each sink, in order.
+    The paths of a net's branches form a tree, and each of its wires uses one track between two
+    neighbors in one direction.
     """
 
     netlist: Netlist

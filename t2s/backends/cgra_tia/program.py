@@ -1,10 +1,10 @@
-"""Triggered instructions: their operators, what a text says, and what a binary holds.
+"""Triggered instructions: the instruction set, and programs of cells.
 
 A cell has no program counter.  In every cycle it fires the first of its instructions, in the order
 of the text, whose *trigger* holds: the predicates match, the input channels that it checks have a
-token with the tag asked for, and there is room in every output channel that it writes.  A firing
-computes one operation, takes tokens and sets predicates, all at once, from the state at the start
-of the cycle.
+token with the required tag, and every output channel that it writes has room.  A firing computes
+one operation, takes tokens and sets predicates, all at once, based on the state at the start of the
+cycle.
 
 Predicates and output channels are sets of bits or tuples of numbers; bit 0 is ``%p0``.  Words are
 bit patterns; a float64 is held as its pattern.
@@ -19,7 +19,7 @@ from enum import Enum
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextPosition:
-    """Where something stands in a text, from 1."""
+    """A position in a text, counted from 1."""
 
     line: int
     column: int
@@ -27,7 +27,7 @@ class TextPosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagCheck:
-    """An input channel that has to have a token whose tag is ``tag`` (``equal``), or is not."""
+    """An input channel needs a token whose tag is ``tag``, or (``equal=False``) is another one."""
 
     channel: int
     tag: int
@@ -36,34 +36,34 @@ class TagCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
-    """Predicates that have to be one and zero (bits), and the checks of channels, in order."""
+    """Predicates that have to be one, those that have to be zero (bits), and channel checks."""
 
     ones: int = 0
     zeros: int = 0
     checks: tuple[TagCheck, ...] = ()
 
     def matches(self, predicates: int) -> bool:
-        """Whether predicates (bits) are what it asks for."""
+        """Whether predicates (bits) match."""
         return not (self.ones & ~predicates or self.zeros & predicates)
 
 
 @dataclass(frozen=True, slots=True)
 class FromRegister:
-    """``%r3``, read at the start of the cycle."""
+    """``%r3``: the register's value at the start of the cycle."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class FromChannel:
-    """``%i0``: the value of the head, which stays."""
+    """``%i0``: the value of the head, without taking it."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Immediate:
-    """``$-5``: a number of the immediate's width as a bit pattern, sign-extended to the word."""
+    """``$-5``: a bit pattern of the immediate's width, which is sign-extended to the word."""
 
     pattern: int
 
@@ -80,14 +80,14 @@ class ToRegister:
 
 @dataclass(frozen=True, slots=True)
 class ToPredicate:
-    """``%p2`` becomes whether the result is not zero."""
+    """``%p2`` becomes 1 if the result is not zero."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class ToOutputs:
-    """The result goes to one or several output channels (in increasing order) with one tag."""
+    """The result goes to one or more output channels (in increasing order) with one tag."""
 
     channels: tuple[int, ...]
     tag: int
@@ -100,9 +100,9 @@ Destination = ToRegister | ToPredicate | ToOutputs | None
 class Instruction:
     """A trigger and what a firing does.
 
-    ``takes`` are the input channels whose heads are taken; ``sets`` and ``clears`` are bits of
-    predicates set to one and to zero.  ``position`` and ``comment`` (lines above it in the text)
-    say nothing about what it does, and two instructions that differ in them are equal.
+    ``takes`` are the input channels whose heads are taken; ``sets`` and ``clears`` are the
+    predicates (bits) that become one and zero.  ``position`` and ``comment`` (lines above it in the
+    text) have no effect, and instructions that differ only in them are equal.
     """
 
     trigger: Trigger
@@ -122,7 +122,7 @@ class Instruction:
 
     @property
     def line_text(self) -> str:
-        """`` (line 12)``, for messages; empty for an instruction that is from no text."""
+        """`` (line 12)``, for messages; empty for an instruction that does not come from a text."""
         return "" if self.position is None else f" (line {self.position.line})"
 
     @property
@@ -140,10 +140,10 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellProgram:
-    """The instructions of a cell in the order of the text, and its registers at the start.
+    """The instructions of a cell in the order of the text, and initial values of its registers.
 
     ``initial`` has pairs of a register and a word (a bit pattern); all others start at zero.  The
-    ``label`` is for readers.
+    ``label`` is for readers only.
     """
 
     label: str = field(default="", compare=False)
@@ -152,10 +152,10 @@ class CellProgram:
     position: TextPosition | None = field(default=None, compare=False)
 
 
-# The operators of triggered instructions: codes, operands, and who computes them.
+# The operators of triggered instructions.
 #
-# Codes, operands and meanings are those of the public tools (profile A); the operators on floats
-# have codes there and no meaning.  Profile B gives them one: float64, each rounded once.
+# Codes, operands and meanings are those of the public tools (profile A), where operators on floats
+# have codes but no meaning.  Profile B defines their meaning: float64, each rounded once.
 
 
 class Opcode(Enum):
@@ -237,27 +237,27 @@ ON_FMA = frozenset({Opcode.FADD, Opcode.FSUB, Opcode.FMUL, Opcode.FMAC})
 """What only a cell with an FMA computes, in ``fma_latency`` cycles; all others take no time."""
 
 
-# What a cell does before it comes to the state that it stays in.
+# The prologue of a program: what a cell does before it reaches the state that it stays in.
 #
-# A cell that keeps a value in a register first fires an instruction that takes the value, and sets
-# a predicate, so that this one never fires again.  All such instructions, one after the other, are
-# its *prologue*; those of the state that no instruction leaves are *steady*.
+# A cell that keeps a value in a register first fires an instruction that takes the value and sets a
+# predicate, so that this instruction never fires again.  All such instructions, in sequence, are
+# the *prologue*; those of the state that no instruction leaves are *steady*.
 
 _Instructions = tuple[Instruction, ...]
 
 
 def prologue_of(instructions: Sequence[Instruction]) -> tuple[_Instructions, _Instructions]:
-    """The instructions that fire once, one after the other, and those of the state that stays.
+    """The instructions of the prologue, and the steady ones.
 
-    The latter are empty if there is no such state.
+    The latter are empty if no state is steady.
     """
     predicates, prologue = 0, list[Instruction]()
     while len(prologue) <= len(instructions):
-        there = tuple(i for i in instructions if i.trigger.matches(predicates))
-        if not any(i.sets & ~predicates or i.clears & predicates for i in there):
-            return tuple(prologue), there
-        if len(there) != 1:
+        matching = tuple(i for i in instructions if i.trigger.matches(predicates))
+        if not any(i.sets & ~predicates or i.clears & predicates for i in matching):
+            return tuple(prologue), matching
+        if len(matching) != 1:
             break
-        predicates = predicates & ~there[0].clears | there[0].sets
-        prologue.append(there[0])
+        predicates = predicates & ~matching[0].clears | matching[0].sets
+        prologue.append(matching[0])
     return (), ()

@@ -1,4 +1,4 @@
-"""How t2s types are spelled in OpenCL C, and names of users as C identifiers.
+"""Types in OpenCL C, and users' names as C identifiers.
 
 A scalar is a built-in type; a bool is ``bool`` in a variable and ``uchar`` in arrays, channels and
 memory.  A vector of 2, 4, 8 or 16 lanes is a built-in vector; of any other number, a struct of an
@@ -40,7 +40,7 @@ _FLOATS = {32: "float", 64: "double"}
 
 
 def unsupported_type(type: Type) -> str | None:
-    """Why the backend has no spelling for a type; ``None`` if it has one."""
+    """Why the backend does not support a type; ``None`` if it does."""
     if type.kind is Kind.BFLOAT:
         return "OpenCL for Intel FPGAs has no bfloat16; use float32"
     if type.kind is Kind.FLOAT and type.bits not in _FLOATS:
@@ -84,7 +84,7 @@ def value_name(type: Type) -> str:
 
 
 def suffix_name(type: Type) -> str:
-    """What names of helper functions end in: as in storage, but bools and bytes differ."""
+    """The suffix of helper functions: as in storage, but bools and bytes differ."""
     return storage_name(type).replace("uchar", "bool") if type.is_bool else storage_name(type)
 
 
@@ -134,7 +134,7 @@ def zero(type: Type) -> TargetExpression:
 
 
 def start_of(register: Register, dimensions: tuple[int, ...]) -> TargetExpression:
-    """What a register file is declared with: a variable, or an array of these dimensions."""
+    """The initializer of a register file: of a variable, or of an array of these dimensions."""
     type = register.type
     if repr(register.initial) == "0":
         return ZeroInitializer() if dimensions or is_struct(type) else zero(type)
@@ -153,7 +153,7 @@ def lane(vector: TargetExpression, index: int, type: Type) -> TargetExpression:
     return FieldOf(base=vector, field=f"s{index:x}")
 
 
-def lane_at(vector: TargetExpression, index: str, type: Type) -> TargetExpression:
+def lane_at(vector: TargetExpression, index: str) -> TargetExpression:
     """Lane ``index`` (a variable) of a struct vector."""
     return Subscript(base=FieldOf(base=vector, field="s"), indices=(Name(name=index),))
 
@@ -173,10 +173,10 @@ modf normalize pow printf radians remainder rint round select shuffle sign sin s
 step tan trunc any all barrier vec_step
 """
 _RESERVED = frozenset((*_WORDS.split(), *C_FUNCTIONS.values()))
-# Functions that no kernel calls: a variable may hide them, another function may not.
+# Functions that no kernel calls: a variable may shadow them, another function may not.
 _BUILT_IN = frozenset(_FUNCTIONS.split())
-# Vectors, and every helper function and vector type of this backend, end in the name of a type;
-# images, conversions, loads, queries and predefined macros begin in a way of their own.
+# Names of vectors, and of helper functions and vector types of this backend, end in a type; those
+# of images, conversions, loads, queries and predefined macros have characteristic prefixes.
 _RESERVED_END = re.compile(
     r"(.*_)?(u?(char|short|int|long)|float|double|half|bool|quad)(2|3|4|8|16|_x\d+)?"
 )
@@ -184,9 +184,9 @@ _RESERVED_START = re.compile(r"image[123]d|vload|vstore|convert_|as_|get_|cl_")
 
 
 def identifier(name: str, *, variable: bool = False) -> str:
-    """A C identifier that resembles ``name`` and means nothing to OpenCL.
+    """A C identifier that resembles ``name`` and has no meaning in OpenCL.
 
-    A ``variable`` of a kernel may have the name of a built-in function that is not called.
+    A ``variable`` of a kernel may have the name of a built-in function that no kernel calls.
 
     >>> identifier("A feeder"), identifier("kernel"), identifier("2nd")
     ('A_feeder', 'kernel_', 'v2nd')
@@ -211,5 +211,5 @@ def variable_name(name: str) -> str:
 
 
 def variables(taken: Iterable[str] = ()) -> Identifiers:
-    """The identifiers of a kernel, which does not use those of its file again."""
+    """The identifiers of a kernel, distinct from those of its file."""
     return Identifiers(variable_name, taken)

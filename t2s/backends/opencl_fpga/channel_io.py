@@ -39,7 +39,7 @@ from t2s.graph.graph import Channel, StreamKind
 
 
 def control_fence() -> Do:
-    """Orders memory and channel accesses: what a token announces has been written."""
+    """Orders memory and channel accesses: a token that announces data follows their write."""
     flags = binary("|", Name(name="CLK_GLOBAL_MEM_FENCE"), Name(name="CLK_CHANNEL_MEM_FENCE"))
     return Do(call=call("mem_fence", flags))
 
@@ -79,18 +79,19 @@ def receive(scope: KernelScope, statement: Receive) -> list[TargetStatement]:
 
 
 def send(scope: KernelScope, statement: Send) -> list[TargetStatement]:
-    """Send a value, or leave it where the kernel sends it from."""
+    """Send a value, or put it where the kernel sends it from."""
     port = scope.node.sends[statement.channel]
     link = scope.link(statement.channel)
     value = scope.lower(statement.value)
     match link:
         case PEWire() | Bundle():
-            # Receivers look only when the time is right, so only the place is tested here.
+            # Receivers read only at the right times, so only the position is tested here.
             factors = conjuncts(statement.condition)
             if not any(scope.depends_on_time(index) for index in port.index):
                 factors = tuple(f for f in factors if scope.depends_on_space(f))
             if isinstance(link, PEWire):
-                value = call("__fpga_reg", value)  # no long way through many PEs in one cycle
+                # a register, so that no signal crosses many PEs in one cycle
+                value = call("__fpga_reg", value)
             store = Set(target=_element(scope, link, port), value=value)
             return where(scope.condition(conjunction(*factors)), [store])
         case Delay():
@@ -104,7 +105,7 @@ def send(scope: KernelScope, statement: Send) -> list[TargetStatement]:
 
 
 def indices_of(scope: KernelScope, port: ChannelPort) -> tuple[TargetExpression, ...]:
-    """The element of a port, without dimensions of one element."""
+    """The indices of a port, without dimensions of one element."""
     pairs = zip(port.index, port.channel.shape, strict=True)
     return tuple(scope.lower(index) for index, size in pairs if size > 1)
 
@@ -120,7 +121,7 @@ def _element(scope: KernelScope, link: PEWire | Bundle, port: ChannelPort) -> Ta
 
 
 def _used_in_place(node: LockstepNode, statement: Receive) -> bool:
-    """Whether the use is unique, and the zero of a receive that does not happen is never seen."""
+    """Whether the use is unique, and never sees the zero of a receive that does not happen."""
     uses = list(uses_of(statement.target, node.body))
     if len(uses) != 1:
         return False
@@ -157,7 +158,7 @@ def _receive_delayed(
 def _fifo(
     scope: KernelScope, link: Delay, port: ChannelPort, end: str
 ) -> tuple[TargetExpression, list[TargetStatement]]:
-    """The place in a FIFO's array where the port is, and how it moves on afterwards."""
+    """The port's position in a FIFO's array, and the statements that advance it."""
     name, indices = scope.file.channels[link.channel.name], indices_of(scope, port)
     if link.depth == 1:
         return element(name, *indices), []
@@ -171,7 +172,7 @@ def _fifo(
 
 
 def moved_along(scope: KernelScope, link: Delay, lag: int) -> list[TargetStatement]:
-    """The shift registers of a FIFO move on by one iteration."""
+    """Advance the shift registers of a FIFO by one iteration."""
     name = scope.file.channels[link.channel.name]
     sizes = dimensions_of(link.channel)
     places = [scope.identifiers.fresh("place") for _ in sizes]
@@ -192,7 +193,7 @@ def moved_along(scope: KernelScope, link: Delay, lag: int) -> list[TargetStateme
 
 
 def advance(position: TargetExpression, depth: int) -> Set:
-    """Move a FIFO position on, round and round."""
+    """Advance a FIFO position, modulo the depth."""
     last = binary("==", position, number(depth - 1))
     after = binary("+", position, number(1))
     value = Ternary(condition=last, if_true=number(0), if_false=after)
@@ -226,7 +227,7 @@ def _receive_separately(
 
 
 def _passed_on(node: LockstepNode, statement: Receive) -> bool:
-    """Whether the next statement, and no other, always takes the received value as it is."""
+    """Whether the next statement, and no other, always uses the received value unchanged."""
     place = node.body.index(statement)
     if only_use(statement.target, node.body) != place + 1:
         return False
@@ -239,12 +240,12 @@ def _passed_on(node: LockstepNode, statement: Receive) -> bool:
 
 
 def is_selected(scope: KernelScope, port: ChannelPort) -> bool:
-    """Whether an unrolled loop over channels finds the one to use, and repeats what it does."""
+    """Whether the channel is selected by an unrolled loop, which duplicates the access."""
     return isinstance(scope.link(port.channel.name), Separate) and bool(_moving(scope, port))
 
 
 def _moving(scope: KernelScope, port: ChannelPort) -> list[int]:
-    """Dimensions of the channel array along which a PE moves in time."""
+    """Dimensions of the channel array whose index changes over time."""
     return [
         at
         for at, (index, size) in enumerate(zip(port.index, port.channel.shape, strict=True))
@@ -258,10 +259,10 @@ def _select_element(
     port: ChannelPort,
     use: Callable[[TargetExpression], list[TargetStatement]],
 ) -> list[TargetStatement]:
-    """Use an element of a channel array.
+    """Access an element of a channel array.
 
-    Hardware wants constant indices there: along a dimension in which the PE moves, an unrolled
-    loop over the elements compares with the index.
+    Hardware needs constant channel indices: along a dimension whose index changes over time, an
+    unrolled loop over the elements compares with the index.
     """
     moving = _moving(scope, port)
     counters = {at: scope.identifiers.fresh("lane") for at in moving}

@@ -1,4 +1,4 @@
-"""The comments of the emitted file: what a reader needs to find his own design in it."""
+"""The comments of the emitted file, which relate it to the user's design."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _loop(loop: Loop) -> str:
 
 
 def channel_comment(design: KernelDesign, name: str) -> str:
-    """Where a channel leads, and why it has its form or depth."""
+    """Which nodes a channel connects, and why it has its form or depth."""
     link = design.link(name)
     text = f"{link.channel.source} -> {link.channel.sink}"
     match link:

@@ -1,8 +1,8 @@
-"""Conditions that several statements of a kernel share get a name, and are worked out once.
+"""Conditions that several statements of a kernel share: they get a name, and are evaluated once.
 
 ``bool arrives = step < 512 && (step & 3) >= 3;`` serves the receive from a channel and the write
-into the buffer that keeps what has been received.  Where the locals of a body are used, and under
-which conditions their values matter, is found here too.
+of the received value into a buffer.  This file also finds where the locals of a body are used, and
+under which conditions their values matter.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Factors = tuple[Expr, ...]
 
 
 def shared_conditions(node: LockstepNode) -> dict[Factors, str]:
-    """Conditions over time of more than one factor that are needed more than once, with names."""
+    """Names for conditions over time with several factors that are used more than once."""
     places = [frozenset(factors) for factors in _conditions(node)]
     names: dict[Factors, str] = {}
     for ports, name in ((node.receives, "arrives"), (node.sends, "leaves")):
@@ -31,7 +31,7 @@ def shared_conditions(node: LockstepNode) -> dict[Factors, str]:
 
 
 def without(factors: Factors, known: Factors) -> Factors | None:
-    """The factors besides the known ones; ``None`` if not all of those are among them."""
+    """The factors apart from the known ones; ``None`` if a known one is missing."""
     if not set(known) <= set(factors):
         return None
     return tuple(factor for factor in factors if factor not in known)
@@ -51,7 +51,7 @@ def is_used(target: str, body: Sequence[Statement]) -> bool:
 
 
 def only_use(target: str, body: Sequence[Statement]) -> int | None:
-    """The place in the body of the statement that uses a local, if it is used just once."""
+    """The index of the statement that uses a local, if it is used just once."""
     places = [
         place
         for place, statement in enumerate(body)
@@ -62,7 +62,7 @@ def only_use(target: str, body: Sequence[Statement]) -> int | None:
 
 
 def uses_of(target: str, body: Sequence[Statement]) -> Iterator[tuple[Expr, ...]]:
-    """For every use of a local: static conditions that hold wherever its value matters."""
+    """For each use of a local, static conditions that hold wherever its value matters."""
     for statement in body:
         condition = getattr(statement, "condition", None)
         if condition is not None:

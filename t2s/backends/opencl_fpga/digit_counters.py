@@ -1,6 +1,6 @@
-"""Counters in place of divisions: a digit of a loop is a variable that moves on with the loop.
+"""Counters in place of divisions: a digit of a loop is a variable that advances with the loop.
 
-Where ``step`` runs and ``step % 3`` and ``step / 3 % 5`` are wanted, the kernel has::
+For ``step % 3`` and ``step / 3 % 5`` of a loop ``step`` the kernel has::
 
     int step_mod_3 = 0, step_div_3_mod_5 = 0;
     for (int step = 0; step < 60; step++) {
@@ -12,10 +12,9 @@ Where ``step`` runs and ``step % 3`` and ``step / 3 % 5`` are wanted, the kernel
         }
     }
 
-Digits of one loop whose scales divide one another carry to one another like that.  Digits that are
-bits of the loop need no counter.  What stays a division, by another number than a power of two: of
-a multiple of a loop, of several loops together, of a loop together with the PE's position, and of
-data.
+Digits of one loop whose scales divide one another carry in this way.  Digits that are bits of the
+loop need no counter.  Some divisions by other numbers than powers of two remain: of a multiple of a
+loop, of a sum of loops, of a loop plus the PE's position, and of data.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ from t2s.core.types import INT32
 class Counter:
     """The variable of a digit.
 
-    ``above`` are the counters that move on where this one starts again; ``parts`` those of the
-    digits that this digit has itself, which move on with it.
+    ``above`` are the counters that advance when this one wraps around; ``parts`` those of the
+    digits of this digit, which advance with it.
     """
 
     digit: LoopDigit
@@ -59,14 +58,14 @@ class Counter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cycle:
-    """The values of a digit: from ``first`` up to, not including, ``limit``, then again."""
+    """The values of a digit: repeatedly from ``first`` up to, not including, ``limit``."""
 
     first: int
     limit: int
 
 
 class DigitCounters:
-    """The counters of one kernel: collected while its body is lowered, then declared and moved."""
+    """The counters of one kernel: collected while the body is lowered, then declared."""
 
     def __init__(self, loops: Iterable[str], identifiers: Identifiers) -> None:
         self.loops = frozenset(loops)
@@ -82,11 +81,10 @@ class DigitCounters:
         return self._names[digit]
 
     def lowest(self, loop: str, of: LoopDigit | None = None) -> tuple[Counter, ...]:
-        """The counters of a loop, or of one of its digits, that move on with it: with all others
-        above them.
+        """The counters that advance with a loop, or with one of its digits, and those above them.
 
-        Those are the digits that are wanted, and what else is needed to carry to them.  To be
-        called once, when all are known.
+        They include the digits that are needed to carry to the requested ones.  To be called once,
+        when all requests are known.
         """
         base = Index(name=loop)
         names = {d: name for d, name in self._names.items() if d.base == base and d.of == of}
@@ -125,7 +123,7 @@ class DigitCounters:
 
 
 def all_of(counter: Counter) -> list[Counter]:
-    """The counter and everything that it moves on."""
+    """The counter and all counters that advance with it."""
     moved = (*counter.above, *counter.parts)
     return [counter, *(each for other in moved for each in all_of(other))]
 
@@ -139,14 +137,14 @@ def _describe(digit: LoopDigit) -> str:
 
 
 def _carries(lower: LoopDigit, digit: LoopDigit) -> bool:
-    """Whether a digit moves on only where a lower one starts again."""
+    """Whether a digit advances only when a lower one wraps around."""
     if lower.end is None or digit.scale % lower.end:
         return False
     return lower.shift % lower.end == digit.shift % lower.end
 
 
 def first_value(digit: LoopDigit, start: int, zero: LoopDigit | None = None) -> int:
-    """The value of a digit where its loop starts, or where another digit, ``zero``, is 0."""
+    """The value of a digit at the start of its loop, or where another digit, ``zero``, is 0."""
     if zero is not None and digit == zero:
         return 0
     value = start if digit.of is None else first_value(digit.of, start, zero)
@@ -155,12 +153,12 @@ def first_value(digit: LoopDigit, start: int, zero: LoopDigit | None = None) -> 
 
 
 def cycle_of(digit: LoopDigit) -> Cycle | None:
-    """What a digit runs through; ``None`` if it only grows."""
+    """The cycle of values of a digit; ``None`` if it only grows."""
     return None if digit.count is None else Cycle(first=0, limit=digit.count)
 
 
 def closed_cycle(digit: LoopDigit, start: int, extent: int) -> Cycle | None:
-    """What a digit runs through if it is back at its first value after the loop; else ``None``."""
+    """The cycle of a digit that is back at its first value after the loop; else ``None``."""
     if digit.count is not None and digit.end is not None:
         return None if extent % digit.end else Cycle(first=0, limit=digit.count)
     first = start + digit.shift
@@ -170,7 +168,7 @@ def closed_cycle(digit: LoopDigit, start: int, extent: int) -> Cycle | None:
 
 
 def moved_on(counter: Counter, cycle: Callable[[LoopDigit], Cycle | None]) -> list[TargetStatement]:
-    """What moves a counter on, and those that it carries to, at the end of an iteration."""
+    """Statements that advance a counter, and those that it carries to, after an iteration."""
     variable: TargetExpression = Name(name=counter.name)
     values = cycle(counter.digit)
     if values is None:
@@ -194,10 +192,10 @@ def moved_on(counter: Counter, cycle: Callable[[LoopDigit], Cycle | None]) -> li
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopDigit:
-    """``(base + shift) // scale % count``; where ``count`` is ``None``, without the remainder.
+    """``(base + shift) // scale % count``, or without the remainder if ``count`` is ``None``.
 
-    ``base`` is linear in the indices and has no constant.  A digit ``of`` another one, with a
-    ``count`` of its own that this one's scale does not divide, takes that in place of ``base``.
+    ``base`` is linear in the indices and has no constant.  With ``of`` it is a digit of another
+    digit, in place of ``base``, whose ``count`` is not a multiple of the scale.
     """
 
     base: Expr
@@ -217,7 +215,7 @@ class LoopDigit:
         return is_power_of_two(self.scale) and (self.count is None or is_power_of_two(self.count))
 
     def at(self, base: Expr) -> Expr:
-        """The digit of another number, as an expression."""
+        """The same digit of another number, as an expression."""
         value = base if self.of is None else self.of.at(base)
         value = (value + self.shift) // self.scale
         if self.count is not None:
@@ -231,7 +229,7 @@ def is_power_of_two(number: int) -> bool:
 
 
 def digit_of(expr: Expr, ranges: Ranges) -> tuple[LoopDigit, int] | None:
-    """``expr`` as a digit and a constant to add to it, or ``None`` if it has no such form."""
+    """``expr`` as a digit plus a constant; ``None`` if it has no such form."""
     if expr.type != INT32:
         return None
     form = linear_form(expr)
@@ -244,10 +242,10 @@ def digit_of(expr: Expr, ranges: Ranges) -> tuple[LoopDigit, int] | None:
         return LoopDigit(base=base, shift=constant, scale=1, count=None), 0
     match expr:
         case Apply(operator=operator, operands=(left, Const(value=int() as number))):
-            found = digit_of(left, ranges)
-            if found is None:
+            inner = digit_of(left, ranges)
+            if inner is None:
                 return None
-            digit, offset = found
+            digit, offset = inner
             match operator:
                 case Op.FLOOR_DIVIDE if number > 0:
                     return _divided(digit, offset, number), 0

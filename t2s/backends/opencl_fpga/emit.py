@@ -34,9 +34,9 @@ def _parameters(function: HelperFunction | KernelDefinition) -> str:
 
 
 def _quoted(value: object) -> str:
-    """Texts and lists of texts as literals of Python: those of JSON, whose escapes it shares.
+    """Strings and lists of strings as Python literals, by JSON, which has the same escapes.
 
-    Letters stand for themselves, because JSON would spell those outside of the basic plane as two.
+    Non-ASCII letters are kept, because JSON would write those outside of the basic plane as two.
     """
     return json.dumps(value, ensure_ascii=False)
 

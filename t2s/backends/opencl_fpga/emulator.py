@@ -1,8 +1,8 @@
 """Runs the emitted files on Intel's FPGA emulator, in a child process with a time limit.
 
-The child is the emitted host program itself, so that what users are given is what is tested.  The
+The child is the emitted host program itself, so that users get the program that is tested.  The
 emulator's libraries are found through the metadata of the packages that install them, and the
-loader's path is set for the child alone.
+loader's path is set for the child only.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TAIL = 4000
 
 
 class EmulationError(UserError):
-    """The emulator could not be run, or did not run the design to its end."""
+    """The emulator could not be run, or the design did not finish."""
 
 
 def emulator_available() -> bool:
@@ -77,7 +77,7 @@ def run_files(
 def _run(
     graph: Graph, command: list[str], folder: Path, environment: dict[str, str], time_limit: float
 ) -> None:
-    """Run the child in a process group of its own, which does not outlive this call."""
+    """Run the child in its own process group, which does not outlive this call."""
     log = folder / "log.txt"
     with log.open("wb") as output:
         child = subprocess.Popen(
@@ -92,28 +92,28 @@ def _run(
         try:
             ended = _wait(child, time_limit)
         finally:
-            # Before the child is reaped: until then nobody else can get its group's number.
+            # before the child is reaped: until then its group's number is not reused
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
             code = child.wait()
     if ended and code == 0:
         return
     tail = log.read_text(errors="replace")[-_TAIL:].strip()
-    said = f"the emulator said:\n{tail}" if tail else "the emulator said nothing"
+    shown = f"the emulator said:\n{tail}" if tail else "the emulator said nothing"
     if not ended:
         raise EmulationError(
-            f"{graph.name!r} was not done on Intel's FPGA emulator after {time_limit:g} s; {said}",
+            f"{graph.name!r} was not done on Intel's FPGA emulator after {time_limit:g} s; {shown}",
             location=graph.location,
             hint="give more time with time_limit=, or look for a deadlock with the simulator",
         )
     raise EmulationError(
-        f"{graph.name!r} failed on Intel's FPGA emulator (exit code {code}); {said}",
+        f"{graph.name!r} failed on Intel's FPGA emulator (exit code {code}); {shown}",
         location=graph.location,
     )
 
 
 def _wait(child: subprocess.Popen[bytes], time_limit: float) -> bool:
-    """Wait until the child ends or the time is over; whether it ended.  It is not reaped."""
+    """Wait for the child or the time limit, without reaping; returns whether it ended."""
     descriptor = os.pidfd_open(child.pid)
     try:
         ready, _, _ = select.select([descriptor], [], [], time_limit)
@@ -123,7 +123,7 @@ def _wait(child: subprocess.Popen[bytes], time_limit: float) -> bool:
 
 
 def _environment(folder: Path, libraries: list[Path]) -> dict[str, str]:
-    """This process's environment, and where the child finds the emulator."""
+    """This process's environment, with the paths of the emulator."""
     paths = [str(library.parent) for library in libraries]
     inherited = os.environ.get("LD_LIBRARY_PATH")
     return {
@@ -137,7 +137,7 @@ def _environment(folder: Path, libraries: list[Path]) -> dict[str, str]:
 
 def _find_libraries() -> list[Path] | None:
     """The libraries of the emulator, or ``None`` if a package is not installed."""
-    found: list[Path] = []
+    libraries: list[Path] = []
     try:
         metadata.distribution("pyopencl")
         for package, library in _LIBRARIES:
@@ -145,7 +145,7 @@ def _find_libraries() -> list[Path] | None:
             paths = [Path(str(file.locate())).resolve() for file in files if file.name == library]
             if not paths or not paths[0].exists():
                 return None
-            found.append(paths[0])
+            libraries.append(paths[0])
     except metadata.PackageNotFoundError:
         return None
-    return found
+    return libraries

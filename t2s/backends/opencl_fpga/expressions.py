@@ -49,9 +49,9 @@ _LONGEST_INT = 2**31
 class Expressions:
     """Lowers the expressions of one kernel.
 
-    ``names`` maps indices and parameters to variables; ``locals`` maps the locals bound so far to
-    what they stand for: a variable, or the expression to use in its place.  ``counters`` collects
-    the digits of loops that become variables.
+    ``names`` maps indices and parameters to variables; ``locals`` maps the locals bound so far to a
+    variable, or to an expression to use in place of one.  ``counters`` collects the digits of loops
+    that become variables.
     """
 
     def __init__(
@@ -123,13 +123,13 @@ class Expressions:
     # ---------------------------------------------------------------------------- division
 
     def _division(self, expr: Apply, left: Expr, right: Expr) -> TargetExpression:
-        """A digit of a loop as a counter, powers of two by bits, and what is left by division.
+        """A digit of a loop as a counter, powers of two by bits, and the rest by division.
 
-        The loops over PEs are unrolled: what depends on them alone is a constant.
+        The loops over PEs are unrolled, so expressions of these only are constants.
         """
-        found = digit_of(expr, self._ranges)
-        if found is not None and self._moves(found[0].base):
-            digit, offset = found
+        digit_form = digit_of(expr, self._ranges)
+        if digit_form is not None and self._moves(digit_form[0].base):
+            digit, offset = digit_form
             if digit.is_bits:
                 return _plus_constant(self._bits(digit), offset)
             if isinstance(digit.base, Index):
@@ -148,7 +148,7 @@ class Expressions:
         return self._operation(expr)
 
     def _moves(self, expr: Expr) -> bool:
-        """Whether the value is not fixed by the PE's position."""
+        """Whether the value depends on more than the PE's position."""
         return any(
             not isinstance(term, Index) or term.name in self.counters.loops
             for term in walk(expr)
@@ -183,7 +183,7 @@ class Expressions:
         return Name(name=self.counters.variable(replace(digit, shift=shift)))
 
     def _plain(self, left: Expr, right: Expr) -> bool:
-        """Whether C's own division does: no negative operand, and no zero below the line."""
+        """Whether C's own division is right: no negative operand, and no zero divisor."""
         divisor = interval(right, self._ranges)
         return non_negative(left, self._ranges) and divisor is not None and divisor[0] > 0
 
@@ -206,7 +206,7 @@ class Expressions:
         return self.lower(simplify(position))
 
     def _long_address(self, indices: tuple[Expr, ...], shape: tuple[int, ...]) -> TargetExpression:
-        """The same for a tensor of more than 2^31 elements, in 64 bits from the start."""
+        """The same for a tensor of more than 2^31 elements, in 64 bits throughout."""
         position: TargetExpression | None = None
         for index, size in zip(indices, shape, strict=True):
             term = self.lower(index)

@@ -1,15 +1,16 @@
-"""How deep channels between kernels must be, now that the PEs of a node advance in lockstep.
+"""FIFO sizing: the depths of channels between kernels when the PEs of a node run in lockstep.
 
-A PE that waits for its own token only may, in lockstep, have to wait for those of all its
-neighbors, and meanwhile tokens pile up in front of it.  Where channels form no cycle (directed or
-not) and the elements of each are used together, the capacities of the graph are enough.  The rest
-is *rehearsed*: the port uses of the nodes are played, without values, each node firing whole
-iterations and nodes downstream first; the most tokens that a channel ever holds is a sufficient
-depth, because the schedule just played is then possible, and a Kahn network that can finish in
-one order finishes in every order.  If the play gets stuck, no depth helps, and lockstep is refused.
+A PE that only needs its own token may, in lockstep, have to wait for those of all its neighbors,
+and meanwhile tokens pile up in front of it.  If channels form no cycle (directed or not) and the
+elements of each are used together, the capacities of the graph are enough.  All other channels are
+*rehearsed*: the port accesses of the nodes are simulated, without values, with each node firing
+whole iterations, and nodes downstream first.  The most tokens that a channel ever holds is a
+sufficient depth, because the simulated schedule is then possible, and a Kahn network that can
+finish in one order finishes in every order.  If the simulation deadlocks, no depth helps, and
+lockstep is refused.
 
-Outer loops that the ports do not depend on are left out where all token counts still agree: the
-play then ends with empty channels, as the whole would after each of its periods.
+Outer loops that the ports do not depend on are left out if all token counts still agree: the
+simulation then ends with empty channels, as the whole run does after each of its periods.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Traffic:
 def rehearse(
     graph: Graph, nodes: Mapping[str, LockstepNode], traffic: Sequence[Traffic]
 ) -> dict[str, int] | Unsupported:
-    """The most tokens that wait in any element, for every channel that had to be rehearsed."""
+    """The most tokens that wait in any element, for every channel that is rehearsed."""
     peaks: dict[str, int] = {}
     for cluster in _clusters(traffic):
         ends = {name for item in cluster for name in (item.channel.source, item.channel.sink)}
@@ -80,7 +81,7 @@ def rehearse(
             return OutOfStep(
                 subject=f"channel {stuck.name!r}",
                 why="PEs of one kernel share their iterations, and in that order tokens wait for "
-                "one another for ever; independent PEs may not",
+                "one another forever; independent PEs may not",
                 location=stuck.location,
             )
     return peaks
@@ -90,7 +91,7 @@ def rehearse(
 
 
 def _clusters(traffic: Sequence[Traffic]) -> list[list[Traffic]]:
-    """Channels that can make one another wait: a channel alone, or those of undirected cycles."""
+    """Groups of channels that affect one another: single ones, or those of undirected cycles."""
     bridges = [item for item in traffic if not _connected(item, traffic)]
     rest = [item for item in traffic if item not in bridges]
     clusters = [[bridge] for bridge in bridges]
@@ -123,10 +124,10 @@ def _has_cycle(cluster: Sequence[Traffic]) -> bool:
     edges = [_ends(item) for item in cluster]
     while edges:
         sinks = {sink for _, sink in edges}
-        kept = [edge for edge in edges if edge[0] in sinks]
-        if len(kept) == len(edges):
+        remaining = [edge for edge in edges if edge[0] in sinks]
+        if len(remaining) == len(edges):
             return True
-        edges = kept
+        edges = remaining
     return False
 
 
@@ -135,7 +136,7 @@ def _has_cycle(cluster: Sequence[Traffic]) -> bool:
 
 @dataclass(slots=True)
 class _Player:
-    """A node in the play: for every iteration, the (channel, element) pairs in and out."""
+    """A node in a rehearsal: for each iteration, the (channel, element) pairs in and out."""
 
     name: str
     receives: list[list[tuple[str, int]]]
@@ -148,7 +149,7 @@ class _Player:
 
 
 def _players(members: Sequence[LockstepNode], cluster: Sequence[Traffic]) -> list[_Player] | str:
-    """The nodes of a cluster over one period, or why they cannot be played."""
+    """The nodes of a cluster over one period, or why they cannot be rehearsed."""
     ports = {node.name: _ports_of(node, cluster) for node in members}
     static = all(
         is_static(expr)
@@ -158,7 +159,7 @@ def _players(members: Sequence[LockstepNode], cluster: Sequence[Traffic]) -> lis
     )
     if not static:
         return "its depth cannot be derived, because a condition depends on a parameter"
-    too_long = "its depth cannot be derived, because too many iterations would have to be played"
+    too_long = "its depth cannot be derived, because too many iterations would have to be rehearsed"
     droppable = {node.name: _droppable(node, ports[node.name]) for node in members}
     counts: dict[str, dict[str, Array]] = {}
     for node in members:
@@ -185,7 +186,7 @@ def _players(members: Sequence[LockstepNode], cluster: Sequence[Traffic]) -> lis
 def _played(
     node: LockstepNode, dropped: int, ports: Sequence[tuple[Traffic, ChannelPort]]
 ) -> Iterations | None:
-    """The iterations of a node that are played: those in which nothing happens are left out."""
+    """The iterations of a node that access ports."""
     return enumerate_domain(node, when_used(node.loops[dropped:], [port for _, port in ports]))
 
 
@@ -195,7 +196,7 @@ def _ports_of(node: LockstepNode, cluster: Sequence[Traffic]) -> list[tuple[Traf
 
 
 def _droppable(node: LockstepNode, ports: Sequence[tuple[Traffic, ChannelPort]]) -> int:
-    """How many of the outermost loops the ports and the inner loops do not depend on."""
+    """The number of outermost loops that the ports and the inner loops do not depend on."""
     deciding = [expr for _, port in ports for expr in port.expressions]
     return int(loops_deciding(node, deciding).start)
 
@@ -212,7 +213,7 @@ def _shortest_period(
     droppable: Mapping[str, int],
     counts: Mapping[str, Mapping[str, Array]],
 ) -> dict[str, int] | None:
-    """How many outer loops to leave out of every node so that all token counts agree."""
+    """The number of outer loops to leave out of each node so that all token counts agree."""
 
     def tokens(name: str, dropped: int, item: Traffic) -> Array:
         node = next(node for node in members if node.name == name)
@@ -252,7 +253,7 @@ def _player(
     events = 0
     for item, port in ports:
         used = domain.where(port.factors)
-        if item.together:  # one element stands for all
+        if item.together:  # all elements are used together, so one represents them
             used = used & (np.cumsum(used, axis=1) == 1)
         elements = domain.elements(port.index, item.channel.shape)
         if item.together:
@@ -270,7 +271,7 @@ def _player(
 
 
 def _downstream_first(players: Sequence[_Player], cluster: Sequence[Traffic]) -> list[_Player]:
-    """The players ordered so that, without cycles, every node comes before its sources."""
+    """The players in an order in which, without cycles, every node precedes its sources."""
     order: list[str] = []
 
     def visit(name: str) -> None:
@@ -291,7 +292,7 @@ def _downstream_first(players: Sequence[_Player], cluster: Sequence[Traffic]) ->
 def _play(
     players: Sequence[_Player], cluster: Sequence[Traffic], peaks: dict[str, int]
 ) -> Channel | None:
-    """Play to the end and note the peaks; a channel that starves for ever if that happens."""
+    """Rehearse to the end and record the peaks; or return a channel that starves forever."""
     waiting: dict[tuple[str, int], int] = {}
 
     def starving(player: _Player) -> str | None:

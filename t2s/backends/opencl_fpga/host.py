@@ -1,4 +1,4 @@
-"""What the host program of a design has to know: tensors, scalars, kernels and their arguments."""
+"""The data of a design's host program: tensors, scalars, kernels and their arguments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from t2s.graph.nodes import Machine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostTensor:
-    """A tensor in device memory, where it has the shape ``allocated``."""
+    """A tensor in device memory, with its shape there."""
 
     name: str
     dtype: str
@@ -31,7 +31,7 @@ class HostTensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLayout:
-    """How the host orders ``array``, of ``shape`` and then ``padded``, in the tensor of that name.
+    """How the host rearranges ``array``, of ``shape`` and padded to ``padded``, into a tensor.
 
     ``loops`` are the dimensions of the tensor, ``indices`` the subscripts of the array over them,
     in Python.
@@ -57,9 +57,8 @@ class HostKernel:
 class HostProgram:
     """The data of a host program; ``kernel_count`` counts the autorun kernels too.
 
-    ``token_bytes`` gives the size of a token of every channel between kernels.  Where kernels are
-    machines, which wait for tokens more than they compute, ``emulator_options`` say that building
-    them for the emulator should not take longer than running them.
+    ``token_bytes`` has the token size of every channel between kernels.  Machines wait for tokens
+    more than they compute, so with them ``emulator_options`` limit the effort of building.
     """
 
     name: str
@@ -74,7 +73,7 @@ class HostProgram:
 
     @property
     def padded(self) -> tuple[HostTensor, ...]:
-        """The tensors that are larger in memory than for the user."""
+        """The tensors that are padded in memory."""
         return tuple(t for t in self.tensors if t.allocated != t.shape)
 
     @property
@@ -144,7 +143,7 @@ def _host_layout(tensor: Tensor, layout: Layout) -> HostLayout:
 
 
 def _python(index: Expr, loops: Mapping[str, str]) -> str:
-    """A subscript of a layout, which is quasi-affine, as Python that numpy arrays can be put in."""
+    """A quasi-affine subscript of a layout as Python code for numpy arrays."""
 
     def rule(node: Term) -> Term | None:
         match node:

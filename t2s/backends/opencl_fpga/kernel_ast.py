@@ -1,7 +1,6 @@
-"""The target AST, the part of OpenCL C that the backend writes, and its text.
+"""The AST of the subset of OpenCL C that the backend writes, and its printer.
 
-Everything that has to be decided is decided when this tree is built; the printer and the templates
-only spell it.
+All decisions are made when the tree is built; the printer and the templates only write it.
 """
 
 from __future__ import annotations
@@ -122,9 +121,9 @@ class For(TargetStatement):
     """``for (int name = start; name < stop; name++)``; ``>=`` and ``--`` where ``down``.
 
     ``stop`` is exclusive upwards and inclusive downwards.  ``coalesced`` counts the perfectly
-    nested loops, this one included, that the compiler is asked to flatten into one.
-    ``independent`` names arrays of which no element is used again, after or before it is written,
-    within a number of iterations, or in the whole loop.
+    nested loops, including this one, that the compiler shall flatten into one.  ``independent``
+    names arrays whose accesses to one element (one of them a write) are at least a number of
+    iterations apart, or do not occur in the loop.
     """
 
     name: str
@@ -204,7 +203,7 @@ class HelperFunction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelDefinition:
-    """A kernel: started by the host, or by itself if it has no parameters and may start again."""
+    """A kernel: started by the host, or ``autorun`` if it has no parameters and may restart."""
 
     name: str
     parameters: tuple[TypedName, ...]
@@ -230,12 +229,12 @@ class KernelFile:
 
 
 def element(name: str, *indices: TargetExpression) -> TargetExpression:
-    """``name[indices]``, or ``name`` alone where there are none."""
+    """``name[indices]``, or ``name`` without indices."""
     base = Name(name=name)
     return Subscript(base=base, indices=indices) if indices else base
 
 
-# Text of the target AST: C expressions with the parentheses they need, and indented statements.
+# The printer: C expressions with the necessary parentheses, and indented statements.
 
 INDENT = "    "
 _WIDTH = 96

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from t2s.backends.opencl_fpga import kernel_ast as ast
 from t2s.backends.opencl_fpga.c_types import (
     is_struct,
     lane,
@@ -38,17 +39,6 @@ from t2s.backends.opencl_fpga.digit_counters import (
     moved_on,
 )
 from t2s.backends.opencl_fpga.expressions import Expressions, is_aligned
-from t2s.backends.opencl_fpga.kernel_ast import (
-    CastTo,
-    Declare,
-    DeclareAll,
-    For,
-    Forever,
-    KernelDefinition,
-    TypedName,
-    ZeroInitializer,
-    element,
-)
 from t2s.backends.opencl_fpga.links import Bundle, Delay, PEWire
 from t2s.backends.opencl_fpga.lockstep import ChannelPort, LockstepNode, TimeLoop, extent_of
 from t2s.backends.opencl_fpga.operators import Helpers
@@ -84,7 +74,7 @@ from t2s.graph.graph import ScalarParameter, Tensor
 def arguments_of(
     design: KernelDesign, node: LockstepNode
 ) -> tuple[list[str], list[ScalarParameter]]:
-    """The tensors and scalars that a kernel is given, in this order."""
+    """The tensors and scalars that are arguments of a kernel, in this order."""
     tensors: dict[str, None] = {}
     for statement in node.body:
         if isinstance(statement, Load | Store):
@@ -99,7 +89,7 @@ def arguments_of(
 
 def lower_kernel(
     design: KernelDesign, file: FileScope, node: LockstepNode, helpers: Helpers
-) -> KernelDefinition:
+) -> ast.KernelDefinition:
     """The kernel of a node."""
     identifiers = variables(file.visible)
     tensors, scalars = arguments_of(design, node)
@@ -133,12 +123,12 @@ def lower_kernel(
     )
     parameters = [_tensor_parameter(scope, name) for name in tensors]
     parameters += [
-        TypedName(type=f"const {scalar_name(scalar.type)}", name=names[scalar.name])
+        ast.TypedName(type=f"const {scalar_name(scalar.type)}", name=names[scalar.name])
         for scalar in scalars
     ]
     forever = None if parameters else endless_loops(scope)
     outside, nest = time_loops(scope, _iteration(scope), forever=forever)
-    return KernelDefinition(
+    return ast.KernelDefinition(
         name=file.kernels[node.name],
         parameters=tuple(parameters),
         body=(*_state(scope), *outside, *nest),
@@ -149,17 +139,17 @@ def lower_kernel(
 def _tokens(
     design: KernelDesign, file: FileScope, node: LockstepNode, identifiers: Identifiers
 ) -> dict[str, str]:
-    """The variable of every bundle: ``from_`` its source or ``to_`` its sink, if that is unique."""
-    wanted: dict[str, str] = {}
+    """The variable of every bundle, named after its source or its sink if that is unique."""
+    preferred: dict[str, str] = {}
     for ports, verb in ((node.receives, "from"), (node.sends, "to")):
         for name, port in ports.items():
             other = port.channel.source if verb == "from" else port.channel.sink
             if isinstance(design.link_at(name, node), Bundle):
-                wanted[name] = f"{verb}_{file.kernels[other]}"
-    names = list(wanted.values())
+                preferred[name] = f"{verb}_{file.kernels[other]}"
+    names = list(preferred.values())
     return {
         name: identifiers.fresh(text if names.count(text) == 1 else f"{file.channels[name]}_token")
-        for name, text in wanted.items()
+        for name, text in preferred.items()
     }
 
 
@@ -177,14 +167,14 @@ def _positions(
     return result
 
 
-def _tensor_parameter(scope: KernelScope, tensor: str) -> TypedName:
+def _tensor_parameter(scope: KernelScope, tensor: str) -> ast.TypedName:
     info = scope.design.graph.tensor(tensor)
     stored = any(isinstance(s, Store) and s.tensor == tensor for s in scope.node.body)
     name = scope.tensors[tensor]
     if scope.is_intermediate(tensor):
-        return TypedName(type=f"__global volatile {scalar_name(info.type)} *", name=name)
+        return ast.TypedName(type=f"__global volatile {scalar_name(info.type)} *", name=name)
     constant = "" if stored else "const "
-    return TypedName(type=f"__global {constant}{scalar_name(info.type)} *restrict", name=name)
+    return ast.TypedName(type=f"__global {constant}{scalar_name(info.type)} *restrict", name=name)
 
 
 # ------------------------------------------------------------------------------------- state
@@ -202,19 +192,19 @@ def _state(scope: KernelScope) -> list[TargetStatement]:
     return statements
 
 
-def _register_file(scope: KernelScope, plan: RegisterPlan) -> Declare:
+def _register_file(scope: KernelScope, plan: RegisterPlan) -> ast.Declare:
     extents = tuple(dimension.extent for dimension in scope.node.space)
-    kept = tuple(size for size in plan.register.shape if size > 1)
-    shape = (*extents, *kept)
+    sizes = tuple(size for size in plan.register.shape if size > 1)
+    shape = (*extents, *sizes)
     comment = None
     attributes: tuple[str, ...] = ()
     if plan.rotating:
         shape = (*extents, plan.length)
         comment = f"rotates every {plan.length} firings; the last is the oldest"
     elif plan.memory is not None:
-        shape = (*kept, *plan.memory.banks)
+        shape = (*sizes, *plan.memory.banks)
         attributes = plan.memory.attributes
-    return Declare(
+    return ast.Declare(
         type=storage_name(plan.register.type),
         name=scope.registers[plan.register.name],
         dimensions=shape,
@@ -228,7 +218,7 @@ def _fifo_state(scope: KernelScope, link: Delay) -> list[TargetStatement]:
     name, shape = link.channel.name, dimensions_of(link.channel)
     if link.lag is not None:
         return [
-            Declare(
+            ast.Declare(
                 type=storage_name(link.channel.stream.element),
                 name=scope.file.channels[name],
                 dimensions=(*shape, link.lag + 1),
@@ -238,7 +228,7 @@ def _fifo_state(scope: KernelScope, link: Delay) -> list[TargetStatement]:
     long = (link.depth,) if link.depth > 1 else ()
     tokens = "1 token" if link.depth == 1 else f"up to {link.depth} tokens"
     statements: list[TargetStatement] = [
-        Declare(
+        ast.Declare(
             type=storage_name(link.channel.stream.element),
             name=scope.file.channels[name],
             dimensions=(*shape, *long),
@@ -249,11 +239,11 @@ def _fifo_state(scope: KernelScope, link: Delay) -> list[TargetStatement]:
         places = () if link.uniform else shape
         positions = scope.positions[name]
         statements += [
-            Declare(
+            ast.Declare(
                 type="int",
                 name=variable,
                 dimensions=places,
-                initial=ZeroInitializer() if places else number(0),
+                initial=ast.ZeroInitializer() if places else number(0),
             )
             for variable in (positions.read, positions.write)
         ]
@@ -270,7 +260,7 @@ def _iteration(scope: KernelScope) -> list[TargetStatement]:
     if passed is not None:
         return passed
     before: list[TargetStatement] = [
-        Declare(type="bool", name=name, initial=scope.lower(all_hold(*factors)))
+        ast.Declare(type="bool", name=name, initial=scope.lower(all_hold(*factors)))
         for factors, name in scope.conditions.items()
     ]
     wires: list[TargetStatement] = []
@@ -281,7 +271,7 @@ def _iteration(scope: KernelScope) -> list[TargetStatement]:
                 before += _take_bundle(scope, name, port)
             case PEWire(channel=channel):
                 wires.append(
-                    Declare(
+                    ast.Declare(
                         type=storage_name(channel.stream.element),
                         name=scope.file.channels[name],
                         dimensions=dimensions_of(channel),
@@ -295,9 +285,9 @@ def _iteration(scope: KernelScope) -> list[TargetStatement]:
         match scope.link(name):
             case Bundle(channel=channel):
                 token = scope.tokens[name]
-                before.append(Declare(type=scope.file.structs[name], name=token))
+                before.append(ast.Declare(type=scope.file.structs[name], name=token))
                 fence: list[TargetStatement] = [control_fence()] if is_control(channel) else []
-                target = element(scope.file.channels[name])
+                target = ast.element(scope.file.channels[name])
                 sent = [*fence, write_channel(target, Name(name=token))]
                 after += where(scope.condition(conjunction(*port.time_factors)), sent)
             case Delay(lag=int() as lag) as link:
@@ -309,7 +299,7 @@ def _iteration(scope: KernelScope) -> list[TargetStatement]:
 
 
 def _passed_on(scope: KernelScope) -> list[TargetStatement] | None:
-    """The iteration of a node that only passes bundles on, from one channel to another."""
+    """The iteration of a node that only forwards bundles, from one channel to another."""
     match scope.node.body:
         case (Receive(channel=taken, target=target), Send(channel=sent, value=Local(name=name))):
             if target != name or not {taken, sent} <= scope.tokens.keys():
@@ -320,8 +310,8 @@ def _passed_on(scope: KernelScope) -> list[TargetStatement] | None:
     same_type = scope.file.structs[taken] == scope.file.structs[sent]
     if not same_type or source.expressions != sink.expressions:
         return None
-    token = read_channel(element(scope.file.channels[taken]))
-    moved = write_channel(element(scope.file.channels[sent]), token)
+    token = read_channel(ast.element(scope.file.channels[taken]))
+    moved = write_channel(ast.element(scope.file.channels[sent]), token)
     condition = conjunction(*source.time_factors)
     return where(None if condition is None else scope.lower(condition), [moved])
 
@@ -329,12 +319,12 @@ def _passed_on(scope: KernelScope) -> list[TargetStatement] | None:
 def _take_bundle(scope: KernelScope, name: str, port: ChannelPort) -> list[TargetStatement]:
     type, token = scope.file.structs[name], scope.tokens[name]
     fence: list[TargetStatement] = [control_fence()] if is_control(port.channel) else []
-    taken = read_channel(element(scope.file.channels[name]))
+    taken = read_channel(ast.element(scope.file.channels[name]))
     condition = scope.condition(conjunction(*port.time_factors))
     if condition is None:
-        return [Declare(type=type, name=token, initial=taken), *fence]
+        return [ast.Declare(type=type, name=token, initial=taken), *fence]
     assign = Set(target=Name(name=token), value=taken)
-    return [Declare(type=type, name=token), *where(condition, [assign, *fence])]
+    return [ast.Declare(type=type, name=token), *where(condition, [assign, *fence])]
 
 
 def _space_loops(scope: KernelScope, body: list[TargetStatement]) -> list[TargetStatement]:
@@ -343,7 +333,7 @@ def _space_loops(scope: KernelScope, body: list[TargetStatement]) -> list[Target
     for dimension in reversed(scope.node.space):
         first, last = dimension.minimum, dimension.minimum + dimension.extent - 1
         down = dimension.name in descending
-        loop = For(
+        loop = ast.For(
             name=scope.expressions.variable(dimension.name),
             start=number(last if down else first),
             stop=number(first if down else last + 1),
@@ -356,10 +346,10 @@ def _space_loops(scope: KernelScope, body: list[TargetStatement]) -> list[Target
 
 
 def endless_loops(scope: KernelScope) -> int | None:
-    """How many of the outermost loops an autorun kernel may turn into ``while (1)``.
+    """How many of the outermost loops of an autorun kernel may become ``while (1)``.
 
-    Those on which nothing depends; ``None`` if the kernel has to end, so that its next start
-    clears its registers.  An autorun kernel that ends is started again by the hardware.
+    Nothing may depend on them.  ``None`` if the kernel has to end, so that its restart by the
+    hardware clears its registers.
     """
     node = scope.node
     if any(plan.cleared for plan in scope.plans.values()):
@@ -384,7 +374,7 @@ def index_names_of_body(node: LockstepNode) -> frozenset[str]:
 
 
 def lower_body(scope: KernelScope) -> list[TargetStatement]:
-    """The body of one PE, in order; under the node's guard where not all PEs take part."""
+    """The body of one PE, in order; inside the node's guard if not all PEs take part."""
     statements = [s for statement in scope.node.body for s in _statement(scope, statement)]
     guard = scope.node.guard
     return where(None if guard is None else scope.lower(guard), statements)
@@ -403,18 +393,18 @@ def _statement(scope: KernelScope, statement: graph.Statement) -> list[TargetSta
         case graph.Store():
             return _store(scope, statement)
         case graph.RegisterRead(target=target, register=register, indices=indices, type=type):
-            kept = _register(scope, register, indices, last=True)
+            register_value = _register(scope, register, indices, last=True)
             if _read_where_used(scope, statement):
-                scope.expressions.locals[target] = kept
+                scope.expressions.locals[target] = register_value
                 return []
-            return scope.bind(target, type, kept)
+            return scope.bind(target, type, register_value)
         case graph.RegisterWrite():
             return _register_write(scope, statement)
     raise TypeError(f"{statement.__class__.__name__} has no OpenCL form")
 
 
 def _read_where_used(scope: KernelScope, read: graph.Load | graph.RegisterRead) -> bool:
-    """Whether a value is used by one access, and still is where it was read at that time."""
+    """Whether a value has a single use, and is still unchanged in memory at that use."""
     body = scope.node.body
     used_at = only_use(read.target, body)
     if used_at is None:
@@ -425,8 +415,8 @@ def _read_where_used(scope: KernelScope, read: graph.Load | graph.RegisterRead) 
     between = body[body.index(read) + 1 : used_at + 1]
     match read:
         case graph.Load(tensor=tensor):
-            kept = not scope.is_intermediate(tensor)
-            return kept and not any(isinstance(s, graph.Store) for s in between)
+            unchanged = not scope.is_intermediate(tensor)
+            return unchanged and not any(isinstance(s, graph.Store) for s in between)
         case graph.RegisterRead(register=register):
             return not any(
                 isinstance(s, graph.RegisterWrite) and s.register == register for s in between
@@ -448,8 +438,8 @@ def _load(scope: KernelScope, statement: graph.Load) -> list[TargetStatement]:
     name, position = scope.tensors[tensor.name], _address(scope, tensor, statement.indices)
 
     def fill(variable: TargetExpression) -> list[TargetStatement]:
-        each = element(name, binary("+", position, Name(name="lane")))
-        return [_lanes(type, (Set(target=lane_at(variable, "lane", type), value=each),))]
+        each = ast.element(name, binary("+", position, Name(name="lane")))
+        return [_lanes(type, (Set(target=lane_at(variable, "lane"), value=each),))]
 
     return scope.bind_by(statement.target, type, statement.condition, fill)
 
@@ -459,26 +449,26 @@ def _loaded(
 ) -> TargetExpression:
     """A scalar or built-in vector in memory.
 
-    Tensors that other kernels write are volatile, so that no cache in this kernel keeps old
-    values; ``vload`` does not take volatile pointers.
+    Tensors that other kernels write are volatile, so that no cache in this kernel holds old
+    values; ``vload`` does not accept volatile pointers.
     """
     name, position = scope.tensors[tensor.name], _address(scope, tensor, indices)
     if type.lanes == 1:
-        return element(name, position)
+        return ast.element(name, position)
     if not scope.is_intermediate(tensor.name):
-        place = Unary(operator="&", operand=element(name, position))
+        place = Unary(operator="&", operand=ast.element(name, position))
         return call(f"vload{type.lanes}", number(0), place)
     if is_aligned(indices, tensor.allocated, type.lanes):
         return _as_vector(name, position, type)
-    lanes = (element(name, binary("+", position, number(at))) for at in range(type.lanes))
-    return CastTo(type=storage_name(type), values=tuple(lanes))
+    lanes = (ast.element(name, binary("+", position, number(at))) for at in range(type.lanes))
+    return ast.CastTo(type=storage_name(type), values=tuple(lanes))
 
 
 def _as_vector(name: str, position: TargetExpression, type: Type) -> TargetExpression:
     """Aligned lanes in volatile memory, as one access."""
-    pointer = CastTo(
+    pointer = ast.CastTo(
         type=f"__global volatile {storage_name(type)} *",
-        values=(Unary(operator="&", operand=element(name, position)),),
+        values=(Unary(operator="&", operand=ast.element(name, position)),),
     )
     return Unary(operator="*", operand=pointer)
 
@@ -488,13 +478,13 @@ def _store(scope: KernelScope, statement: graph.Store) -> list[TargetStatement]:
     type = statement.value.type
     name, position = scope.tensors[tensor.name], _address(scope, tensor, statement.indices)
     value = scope.lower(statement.value)
-    target = element(name, position)
+    target = ast.element(name, position)
     stored: list[TargetStatement]
     if type.lanes == 1:
         stored = [Set(target=target, value=value)]
     elif is_struct(type):
-        each = element(name, binary("+", position, Name(name="lane")))
-        stored = [_lanes(type, (Set(target=each, value=lane_at(value, "lane", type)),))]
+        each = ast.element(name, binary("+", position, Name(name="lane")))
+        stored = [_lanes(type, (Set(target=each, value=lane_at(value, "lane")),))]
     elif not scope.is_intermediate(tensor.name):
         place = Unary(operator="&", operand=target)
         stored = [Do(call=call(f"vstore{type.lanes}", value, number(0), place))]
@@ -503,7 +493,7 @@ def _store(scope: KernelScope, statement: graph.Store) -> list[TargetStatement]:
     else:
         stored = [
             Set(
-                target=element(name, binary("+", position, number(at))),
+                target=ast.element(name, binary("+", position, number(at))),
                 value=lane(value, at, type),
             )
             for at in range(type.lanes)
@@ -511,8 +501,8 @@ def _store(scope: KernelScope, statement: graph.Store) -> list[TargetStatement]:
     return where(scope.condition(statement.condition), stored)
 
 
-def _lanes(type: Type, body: tuple[TargetStatement, ...]) -> For:
-    return For(name="lane", start=number(0), stop=number(type.lanes), body=body, unroll=True)
+def _lanes(type: Type, body: tuple[TargetStatement, ...]) -> ast.For:
+    return ast.For(name="lane", start=number(0), stop=number(type.lanes), body=body, unroll=True)
 
 
 def _address(scope: KernelScope, tensor: Tensor, indices: tuple[Expr, ...]) -> TargetExpression:
@@ -523,7 +513,7 @@ def _address(scope: KernelScope, tensor: Tensor, indices: tuple[Expr, ...]) -> T
 
 
 def pe_indices(scope: KernelScope) -> tuple[TargetExpression, ...]:
-    """The place of a PE in the arrays that hold the registers of all PEs."""
+    """The indices of a PE in the arrays that hold the registers of all PEs."""
     return tuple(
         binary("-", scope.index(d.name), number(d.minimum)) if d.minimum else scope.index(d.name)
         for d in scope.node.space
@@ -537,12 +527,12 @@ def _register(
     plan = scope.plans[register]
     name = scope.registers[register]
     if plan.rotating:
-        return element(name, *pe_indices(scope), number(plan.length - 1 if last else 0))
+        return ast.element(name, *pe_indices(scope), number(plan.length - 1 if last else 0))
     pairs = zip(indices, plan.register.shape, strict=True)
     inner = tuple(scope.lower(index) for index, size in pairs if size > 1)
     if plan.memory is not None:
-        return element(name, *inner, *pe_indices(scope))
-    return element(name, *pe_indices(scope), *inner)
+        return ast.element(name, *inner, *pe_indices(scope))
+    return ast.element(name, *pe_indices(scope), *inner)
 
 
 def _register_write(scope: KernelScope, statement: graph.RegisterWrite) -> list[TargetStatement]:
@@ -555,12 +545,12 @@ def _register_write(scope: KernelScope, statement: graph.RegisterWrite) -> list[
     return where(scope.condition(statement.condition), written)
 
 
-def _shift(scope: KernelScope, register: str, length: int) -> For:
+def _shift(scope: KernelScope, register: str, length: int) -> ast.For:
     age = scope.identifiers.fresh("age")
     name, place = scope.registers[register], pe_indices(scope)
-    older = element(name, *place, Name(name=age))
-    younger = element(name, *place, binary("-", Name(name=age), number(1)))
-    return For(
+    older = ast.element(name, *place, Name(name=age))
+    younger = ast.element(name, *place, binary("-", Name(name=age), number(1)))
+    return ast.For(
         name=age,
         start=number(length - 1),
         stop=number(1),
@@ -570,11 +560,11 @@ def _shift(scope: KernelScope, register: str, length: int) -> For:
     )
 
 
-# The time loops of a kernel, with the counters that move along with them.
+# The time loops of a kernel, with the counters that advance with them.
 #
-# The loops stay nested to be read; the compiler flattens them, so that no cycle is lost where an
-# inner loop starts again.  It can do that where nothing stands between them: counters of the
-# innermost loop that are back at their first value when it ends are declared outside of all loops.
+# The loops stay nested for readability; the compiler flattens them, so that no cycle is lost when
+# an inner loop restarts.  It can only do that if nothing is between them: counters of the innermost
+# loop that are back at their first value when it ends are declared outside of all loops.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -588,8 +578,9 @@ class _Steady:
 def time_loops(
     scope: KernelScope, body: Sequence[TargetStatement], *, forever: int | None
 ) -> tuple[list[TargetStatement], list[TargetStatement]]:
-    """What is declared before the loops, and the loops: all of them, or ``while (1)`` in place of
-    the ``forever`` outermost ones."""
+    """The declarations before the loops, and the loops.
+
+    A ``while (1)`` replaces the ``forever`` outermost ones."""
     outside: list[TargetStatement] = []
     nest = list(body)
     for depth, loop in reversed(list(enumerate(scope.node.loops))):
@@ -610,13 +601,15 @@ def time_loops(
         coalesced = 1
         independent = _independent(scope, loop) if depth == len(scope.node.loops) - 1 else ()
         match nest:
-            case [For(unroll=False, coalesced=inner) as only] if not after and steady is not None:
+            case [ast.For(unroll=False, coalesced=inner) as only] if (
+                not after and steady is not None
+            ):
                 if _steady(scope, scope.node.loops[depth + 1]) and not _carries(scope, loop):
                     nest = [replace(only, coalesced=1, independent=())]
                     coalesced, independent = inner + 1, only.independent
         nest = [
             *before,
-            For(
+            ast.For(
                 name=scope.expressions.variable(loop.name),
                 start=scope.lower(loop.start),
                 stop=scope.lower(loop.stop),
@@ -625,7 +618,7 @@ def time_loops(
                 independent=independent,
             ),
         ]
-    return outside, nest if forever is None else [Forever(body=tuple(nest))]
+    return outside, nest if forever is None else [ast.Forever(body=tuple(nest))]
 
 
 def _carries(scope: KernelScope, loop: TimeLoop) -> bool:
@@ -633,7 +626,7 @@ def _carries(scope: KernelScope, loop: TimeLoop) -> bool:
 
 
 def _independent(scope: KernelScope, loop: TimeLoop) -> tuple[tuple[str, int | None], ...]:
-    """Arrays in block RAM, with how many iterations of the loop their uses are apart."""
+    """Arrays in block RAM, with the distance of their accesses in iterations of the loop."""
     result: list[tuple[str, int | None]] = []
     for name, plan in scope.plans.items():
         if plan.memory is not None:
@@ -648,12 +641,12 @@ def _steady(scope: KernelScope, loop: TimeLoop) -> _Steady | None:
 
 
 def _closes(counter: Counter, steady: _Steady) -> bool:
-    """Whether a counter, and all above it, are back at their first values after the loop."""
+    """Whether a counter and all above it are back at their first values after the loop."""
     cycle = closed_cycle(counter.digit, steady.start, steady.extent)
     return cycle is not None and all(_closes(above, steady) for above in counter.above)
 
 
-def _declared(scope: KernelScope, lowest: Counter, loop: TimeLoop) -> DeclareAll:
+def _declared(scope: KernelScope, lowest: Counter, loop: TimeLoop) -> ast.DeclareAll:
     def first(counter: Counter) -> TargetExpression:
         match loop.start:
             case Const(value=int() as start):
@@ -661,4 +654,4 @@ def _declared(scope: KernelScope, lowest: Counter, loop: TimeLoop) -> DeclareAll
         return scope.lower(counter.digit.at(loop.start))
 
     variables = tuple((counter.name, first(counter)) for counter in all_of(lowest))
-    return DeclareAll(type="int", variables=variables)
+    return ast.DeclareAll(type="int", variables=variables)

@@ -1,4 +1,4 @@
-"""What becomes of the channels: wires and FIFOs inside a kernel, or channels between kernels."""
+"""The implementation of channels: wires and FIFOs in a kernel, or channels between kernels."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class PEWire:
 class Delay:
     """From a node to itself across iterations: a FIFO of ``depth`` inside the kernel.
 
-    ``uniform`` says that all elements are used in the same iterations, so that one pair of
-    positions serves them all.  Where every token is received ``lag`` iterations after it was sent,
-    the FIFO is a shift register that moves on in every iteration, and needs no positions.
+    With ``uniform`` all elements are used in the same iterations, so that one pair of positions
+    serves them all.  If every token is received ``lag`` iterations after it was sent, the FIFO is a
+    shift register that advances in every iteration, and needs no positions.
     """
 
     channel: Channel
@@ -54,8 +54,8 @@ class Delay:
 class Bundle:
     """The elements of a channel array travel together, as one struct on one channel.
 
-    ``used`` counts those that are used at all: where not every PE exists, the others stay empty.
-    The one element of a channel that one of several PEs uses travels by itself.
+    ``used`` counts those that are used; if not every PE exists, the others stay empty.  A single
+    element that one of several PEs uses travels by itself.
     """
 
     channel: Channel
@@ -65,9 +65,9 @@ class Bundle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Separate:
-    """An array of channels (or a single one), each element used when its PE wants.
+    """An array of channels (or a single one), whose elements are used independently.
 
-    ``reason`` says why the elements do not travel together, or why the depth is what it is.
+    ``reason`` says why the elements do not travel together, or explains the depth.
     """
 
     channel: Channel
@@ -80,34 +80,34 @@ Link = PEWire | Delay | Bundle | Separate
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelLinks:
-    """The link of every channel that is used, and per node the space dimensions to run down."""
+    """The link of every channel in use, and the space dimensions of each node that run down."""
 
     by_channel: Mapping[str, Link]
     descending: Mapping[str, frozenset[str]]
 
 
-def inside(found: SelfLinks) -> dict[str, Link]:
+def inside(self_links: SelfLinks) -> dict[str, Link]:
     """The links within one node, by channel."""
-    wires = {channel.name: PEWire(channel=channel) for channel in found.wires}
+    wires = {channel.name: PEWire(channel=channel) for channel in self_links.wires}
     delays = {
         delay.channel.name: Delay(
             channel=delay.channel, depth=delay.depth, uniform=delay.uniform, lag=delay.lag
         )
-        for delay in found.delays
+        for delay in self_links.delays
     }
     return {**wires, **delays}
 
 
 def plan_links(graph: Graph, nodes: Mapping[str, LockstepNode]) -> ChannelLinks | list[Unsupported]:
-    """Decide on every channel; the problems if there are any."""
+    """Decide on every channel; or return the problems."""
     links: dict[str, Link] = {}
     descending: dict[str, frozenset[str]] = {}
     problems: list[Unsupported] = []
     for node in nodes.values():
         match plan_self_links(node):
-            case SelfLinks() as found:
-                descending[node.name] = found.descending
-                links |= inside(found)
+            case SelfLinks() as self_links:
+                descending[node.name] = self_links.descending
+                links |= inside(self_links)
             case refused:
                 problems += refused
     between = [channel for channel in graph.channels if channel.source != channel.sink]
@@ -167,7 +167,7 @@ def traffic_of(channel: Channel, nodes: Mapping[str, LockstepNode]) -> Traffic |
 
 
 def steady_elements(node: LockstepNode, port: ChannelPort) -> tuple[int, ...] | None:
-    """The elements that the PEs use whenever the port is used, if these are always the same."""
+    """The elements that are used whenever the port is used, if these are always the same."""
     space = {dimension.name for dimension in node.space}
     if port.mixed_factors or any(not index_names(index) <= space for index in port.index):
         return None
@@ -198,7 +198,7 @@ Pair = tuple[int, int]  # sending and receiving PE, numbered in row-major order
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelayPlan:
-    """A FIFO inside the kernel; see ``links.Delay``."""
+    """A FIFO inside the kernel; see ``Delay``."""
 
     channel: Channel
     depth: int
@@ -208,7 +208,7 @@ class DelayPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfLinks:
-    """The wires and FIFOs of a node, and the space dimensions that its loops run down."""
+    """The wires and FIFOs of a node, and the space dimensions whose loops run downwards."""
 
     wires: tuple[Channel, ...]
     delays: tuple[DelayPlan, ...]
@@ -217,8 +217,10 @@ class SelfLinks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Exchange:
-    """Who sends to whom: ``ordered`` pairs within an iteration; ``overlapping`` pairs use an
-    element in the same iteration, for different tokens.  A wire has no depth."""
+    """The PE pairs that exchange tokens.
+
+    ``ordered`` pairs do it within an iteration; ``overlapping`` pairs access an element in the same
+    iteration, for different tokens.  A wire has no depth."""
 
     channel: Channel
     ordered: frozenset[Pair]
@@ -230,7 +232,7 @@ class _Exchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tokens:
-    """The uses of a port, sorted by element and then by time; times and PEs as numbers."""
+    """The accesses of a port, sorted by element and then by time; times and PEs are numbers."""
 
     elements: Array
     times: Array
@@ -238,7 +240,7 @@ class _Tokens:
 
 
 def plan_self_links(node: LockstepNode) -> SelfLinks | list[Unsupported]:
-    """Decide on the channels from a node to itself; the problems if there are any."""
+    """Decide on the channels from a node to itself; or return the problems."""
     exchanges: list[_Exchange] = []
     problems: list[Unsupported] = []
     own = [name for name in {**node.sends, **node.receives} if _is_own(node, name)]
@@ -316,7 +318,7 @@ def _disorder(exchange: _Exchange) -> Unsupported:
 def _wire(
     node: LockstepNode, send: ChannelPort, receive: ChannelPort
 ) -> _Exchange | Unsupported | None:
-    """The exchange if every token is received in the iteration that sends it."""
+    """The exchange if every token is received in the iteration in which it is sent."""
     shared = set(send.time_factors) & set(receive.time_factors)
     ports = [
         [factor for factor in port.factors if factor not in shared] for port in (send, receive)
@@ -405,7 +407,7 @@ def _delay(node: LockstepNode, send: ChannelPort, receive: ChannelPort) -> _Exch
 
 
 def _lag(sent: _Tokens, received: _Tokens, inner: int) -> int | None:
-    """After how many iterations every token is received, if that is always the same number."""
+    """The number of iterations from send to receive, if it is the same for all tokens."""
     lags = np.unique(received.times - sent.times)
     if len(lags) != 1 or not 0 < lags[0] * inner <= LONGEST_SHIFT:
         return None
@@ -424,7 +426,7 @@ def _occupancy(sent: _Tokens, received: _Tokens) -> int:
 
 
 def _overlapping(sent: _Tokens, received: _Tokens) -> frozenset[Pair]:
-    """PE pairs that send and receive different tokens of one element in one iteration."""
+    """PE pairs that access an element in the same iteration for different tokens."""
     times = max(int(sent.times.max(initial=0)), int(received.times.max(initial=0))) + 1
     sends, receives = sent.elements * times + sent.times, received.elements * times + received.times
     _, at_send, at_receive = np.intersect1d(sends, receives, return_indices=True)

@@ -1,9 +1,9 @@
-"""A node as one kernel runs it: every PE makes its firing of an iteration before the next starts.
+"""Lockstep: the PEs of a node in one kernel, where all fire in an iteration before the next starts.
 
-``LockstepNode`` is the node with time loops that all PEs share.  Where the bounds of a loop depend
-on the PE, or not every point of the space domain has a PE, the loops run over the union and
-``guard`` says which PEs take part.  Loops and space
-dimensions of one iteration are folded away, and so are conditions that always or never hold.
+``LockstepNode`` is the node with time loops that all PEs share.  If the bounds of a loop depend on
+the PE, or not every point of the space domain has a PE, the loops run over the union, and ``guard``
+says which PEs take part.  Loops and space dimensions of one iteration are folded away, and so are
+conditions that always or never hold.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from t2s.graph.specialize import fold, fold_statement, without_unused
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutOfStep(Unsupported):
-    """What PEs that share their iterations cannot do, and PEs in kernels of their own can."""
+    """Something that is impossible in lockstep, but possible with one kernel per PE."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class TimeLoop:
 
     @property
     def counted(self) -> Loop:
-        """The loop by its extent."""
+        """A loop from its start and extent."""
         extent = self.stop - self.start
         return Loop(name=self.name, minimum=self.start, extent=extent)
 
@@ -79,7 +79,7 @@ class ChannelPort:
 
     @property
     def expressions(self) -> tuple[Expr, ...]:
-        """Everything that decides when and where the port is used."""
+        """All expressions that decide when and where the port is used."""
         return self.factors + self.index
 
 
@@ -108,17 +108,17 @@ class LockstepNode:
 
     @property
     def place_count(self) -> int:
-        """Places of PEs."""
+        """The number of points of the space domain."""
         return prod(dimension.extent for dimension in self.space)
 
     @property
     def points(self) -> list[tuple[int, ...]]:
-        """The places of PEs, in row-major order of the space dimensions."""
+        """The points of the space domain, in row-major order."""
         return list(product(*(range(d.minimum, d.minimum + d.extent) for d in self.space)))
 
 
 def lockstep(graph: Graph, node: PEArray) -> LockstepNode | Unsupported:
-    """The node in lockstep, or why it has no such form."""
+    """The node in lockstep, or why that is impossible."""
     ranges = {d.name: (d.minimum, d.minimum + d.extent - 1) for d in node.space}
     space_ranges = dict(ranges)
     fixed = {name: low for name, (low, high) in ranges.items() if low == high}
@@ -156,10 +156,10 @@ def _shared(
     ranges: dict[str, Interval],
     best: Callable[[int, int], int],
 ) -> Expr | None:
-    """The least or largest value that a bound has in any PE; ``None`` if that is not known."""
-    found = bound_over(bound, space, best) or bound
-    if not index_names(found) & space.keys():
-        return found
+    """The least or largest value of a bound over all PEs; ``None`` if unknown."""
+    shared_bound = bound_over(bound, space, best) or bound
+    if not index_names(shared_bound) & space.keys():
+        return shared_bound
     limits = interval(bound, ranges)
     return None if limits is None else const(best(*limits))
 
@@ -224,17 +224,17 @@ def _port(
     )
 
 
-# Enumeration of what a node does over time and space, with numpy, within a budget.
+# Enumeration of a node's iterations and PEs with numpy, within a budget.
 #
 # Arrays have one row per iteration (in time order) and one column per PE (in row-major order).
-# Where a few iterations of a loop stand for all, these are enumerated alone.
+# If a few iterations of a loop represent all, only these are enumerated.
 
 BUDGET = 1 << 22
 """Largest number of (iteration, PE) pairs that is enumerated."""
 
 
 def enumerate_domain(node: LockstepNode, loops: Sequence[TimeLoop]) -> Iterations | None:
-    """The domain of the given loops (outer ones first), or ``None`` if it is over the budget."""
+    """The domain of some loops (outer ones first), or ``None`` if it exceeds the budget."""
     if not all(is_static(bound) for loop in loops for bound in (loop.start, loop.stop)):
         return None
     try:
@@ -248,7 +248,7 @@ def enumerate_domain(node: LockstepNode, loops: Sequence[TimeLoop]) -> Iteration
 
 
 def one_for_all(node: LockstepNode, expressions: Iterable[Expr]) -> LockstepNode:
-    """The node with a single PE, if the expressions do not depend on the PE."""
+    """The node with a single PE, if expressions do not depend on the PE."""
     space = {dimension.name for dimension in node.space}
     depends = any(index_names(expr) & space for expr in expressions)
     return node if depends else replace(node, space=())
@@ -257,7 +257,7 @@ def one_for_all(node: LockstepNode, expressions: Iterable[Expr]) -> LockstepNode
 def enumerate_start(
     node: LockstepNode, loops: Sequence[TimeLoop]
 ) -> tuple[Iterations, bool] | None:
-    """The domain, or as much of its start as is within the budget; whether that is all of it."""
+    """The domain, or its start within the budget, and whether it is complete."""
     whole = enumerate_domain(node, loops)
     if whole is not None:
         return whole, True
@@ -278,7 +278,7 @@ def _shortened(loop: TimeLoop, extent: int) -> TimeLoop:
 
 
 def pe_count(node: LockstepNode) -> int:
-    """How many PEs there are."""
+    """The number of PEs."""
     domain = enumerate_domain(node, ())
     if domain is None or node.some_wait:
         return node.node.pe_count
@@ -296,7 +296,7 @@ def extent_of(loop: TimeLoop, node: LockstepNode) -> int | None:
 
 
 def loops_used(node: LockstepNode, expressions: Iterable[Expr]) -> frozenset[str]:
-    """Names of the loops that the expressions depend on, through loop bounds too."""
+    """Names of the loops that expressions depend on, directly or through loop bounds."""
     used = frozenset(name for expr in expressions for name in index_names(expr))
     for loop in reversed(node.loops):
         if loop.name in used:
@@ -314,13 +314,13 @@ def select_loops(node: LockstepNode, names: frozenset[str]) -> tuple[TimeLoop, .
     return tuple(loop for loop in node.loops if loop.name in names)
 
 
-Step = tuple[int, int]  # (p, d): the value grows by d whenever the loop advances by p
+Step = tuple[int, int]  # (p, d): the value grows by d when the loop advances by p
 
 
 def one_period(
     node: LockstepNode, loops: Sequence[TimeLoop], expressions: Iterable[Expr]
 ) -> tuple[TimeLoop, ...]:
-    """The loops, cut to one period each where the expressions are periodic in them."""
+    """The loops, reduced to one period each if the expressions are periodic in them."""
     expressions = tuple(expressions)
     bounds = [bound for loop in loops for bound in (loop.start, loop.stop)]
     result: list[TimeLoop] = []
@@ -334,7 +334,7 @@ def one_period(
 
 
 def period_along(name: str, expressions: Iterable[Expr]) -> int:
-    """After how many iterations of a loop all values are the same again; 0 if not known."""
+    """The number of iterations of a loop after which all values repeat; 0 if unknown."""
     steps = [_step(expr, name) for expr in expressions]
     if any(step is None or step[1] for step in steps):
         return 0
@@ -342,7 +342,7 @@ def period_along(name: str, expressions: Iterable[Expr]) -> int:
 
 
 def _step(expr: Expr, name: str) -> Step | None:
-    """How an integer expression grows along a loop; a condition never does (``d`` is 0)."""
+    """How an integer expression grows along a loop; for a condition ``d`` is 0."""
     if name not in index_names(expr):
         return 1, 0
     match expr:
@@ -373,13 +373,13 @@ def _step(expr: Expr, name: str) -> Step | None:
 
 
 def _unchanged(operands: Sequence[Expr], name: str) -> Step | None:
-    """The common period of operands that are themselves periodic."""
+    """The common period of periodic operands."""
     period = period_along(name, operands)
     return (period, 0) if period else None
 
 
 def when_used(loops: Sequence[TimeLoop], ports: Sequence[ChannelPort]) -> tuple[TimeLoop, ...]:
-    """The loops, cut to the one iteration in which all ports are used, where there is only one."""
+    """The loops, reduced to the iteration in which all ports are used, if there is only one."""
     bounds = [bound for loop in loops for bound in (loop.start, loop.stop)]
     named = frozenset[str]().union(*(index_names(bound) for bound in bounds))
     result: list[TimeLoop] = []
@@ -397,7 +397,7 @@ def _only(port: ChannelPort, name: str) -> int | None:
     for factor in port.time_factors:
         match factor:
             case Apply(
-                operator=Op.EQUAL, operands=(Index(name=found), Const(value=int() as value))
-            ) if found == name:
+                operator=Op.EQUAL, operands=(Index(name=name_of_index), Const(value=int() as value))
+            ) if name_of_index == name:
                 return value
     return None

@@ -1,7 +1,7 @@
 """One kernel per machine: a loop over firings, a ``switch`` over modes, an ``if`` for each choice.
 
-A head is read when a mode or a choice needs it, and kept until a rule takes it.  Where every rule
-on the way takes it, it is an ordinary variable; otherwise a flag says whether it is held.
+A head is read when a mode or a choice needs it, and kept until a rule takes it.  If every rule that
+follows takes it, it is an ordinary variable; otherwise a flag says whether it is held.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from t2s.backends.opencl_fpga import kernel_ast as ast
 from t2s.backends.opencl_fpga.c_types import (
     scalar_name,
     start_of,
@@ -26,17 +27,6 @@ from t2s.backends.opencl_fpga.channel_io import (
 from t2s.backends.opencl_fpga.comments import machine_comment
 from t2s.backends.opencl_fpga.digit_counters import DigitCounters
 from t2s.backends.opencl_fpga.expressions import Expressions
-from t2s.backends.opencl_fpga.kernel_ast import (
-    Declare,
-    Forever,
-    KernelDefinition,
-    Remark,
-    Switch,
-    SwitchCase,
-    TypedName,
-    While,
-    element,
-)
 from t2s.backends.opencl_fpga.operators import Helpers
 from t2s.backends.opencl_fpga.scope import FileScope, KernelDesign
 from t2s.backends.text.expressions import (
@@ -67,7 +57,7 @@ MODE = "mode"
 def machine_arguments(
     design: KernelDesign, node: Machine
 ) -> tuple[list[str], list[ScalarParameter]]:
-    """The tensors and scalars that the kernel of a machine is given, in this order."""
+    """The tensors and scalars that are arguments of a machine's kernel, in this order."""
     tensors: dict[str, None] = {}
     for statement in node.statements():
         if isinstance(statement, graph.Load | graph.Store):
@@ -78,7 +68,7 @@ def machine_arguments(
 
 def lower_machine(
     design: KernelDesign, file: FileScope, node: Machine, helpers: Helpers
-) -> KernelDefinition:
+) -> ast.KernelDefinition:
     """The kernel of a machine."""
     identifiers = _Taken(file.visible)
     mode = identifiers.fresh(MODE)
@@ -107,17 +97,20 @@ def lower_machine(
     )
     scope = lowering.outermost(identifiers)
     cases = tuple(
-        SwitchCase(value=at, comment=each.name, body=tuple(lowering.mode_of(each, scope)))
+        ast.SwitchCase(value=at, comment=each.name, body=tuple(lowering.mode_of(each, scope)))
         for at, each in enumerate(node.modes)
     )
     running = binary(">=", Name(name=mode), number(0))
-    loop = While(condition=running, body=(Switch(value=Name(name=mode), cases=cases),))
-    first = Declare(type="int", name=mode, initial=number(0))
-    return KernelDefinition(
+    loop = ast.While(condition=running, body=(ast.Switch(value=Name(name=mode), cases=cases),))
+    first = ast.Declare(type="int", name=mode, initial=number(0))
+    return ast.KernelDefinition(
         name=file.kernels[node.name],
         parameters=(
             *(lowering.tensor_parameter(name) for name in tensors),
-            *(TypedName(type=f"const {scalar_name(s.type)}", name=names[s.name]) for s in scalars),
+            *(
+                ast.TypedName(type=f"const {scalar_name(s.type)}", name=names[s.name])
+                for s in scalars
+            ),
         ),
         body=(*lowering.state(), first, loop),
         comment=machine_comment(node),
@@ -126,35 +119,35 @@ def lower_machine(
 
 
 def _held(node: Machine) -> frozenset[str]:
-    """Channels whose head some rule needs and leaves."""
+    """Channels whose head some rule needs but does not take."""
     return frozenset(
         name for path in node.paths() for name in path.needs if name not in path.rule.takes
     )
 
 
-def _register(register: Register, name: str) -> Declare:
+def _register(register: Register, name: str) -> ast.Declare:
     shape = tuple(register.shape)
     type = storage_name(register.type) if shape else value_name(register.type)
-    return Declare(type=type, name=name, dimensions=shape, initial=start_of(register, shape))
+    return ast.Declare(type=type, name=name, dimensions=shape, initial=start_of(register, shape))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Holder:
-    """The variables of a head that may stay: its value, and whether it is there."""
+    """The variables of a head that may stay: its value, and whether it is held."""
 
     value: str
     flag: str
 
 
 class _Taken(Identifiers):
-    """The identifiers that are seen at a place; an inner scope adds its own to a copy."""
+    """The identifiers that are visible at a place; an inner scope adds its own to a copy."""
 
     def __init__(self, taken: tuple[str, ...]) -> None:
         super().__init__(variable_name, taken)
         self._seen = list(taken)
 
-    def fresh(self, wanted: str) -> str:
-        name = super().fresh(wanted)
+    def fresh(self, stem: str) -> str:
+        name = super().fresh(stem)
         self._seen.append(name)
         return name
 
@@ -164,7 +157,7 @@ class _Taken(Identifiers):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scope:
-    """What locals stand for at a place."""
+    """The meaning of locals at a place."""
 
     locals: dict[str, TargetExpression]
     taken: _Taken
@@ -172,10 +165,10 @@ class _Scope:
     def inner(self) -> _Scope:
         return _Scope(locals=dict(self.locals), taken=self.taken.inner())
 
-    def bind(self, target: str, type: Type, value: TargetExpression) -> Declare:
+    def bind(self, target: str, type: Type, value: TargetExpression) -> ast.Declare:
         name = self.taken.fresh(target)
         self.locals[target] = Name(name=name)
-        return Declare(type=value_name(type), name=name, initial=value)
+        return ast.Declare(type=value_name(type), name=name, initial=value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,34 +185,34 @@ class _Lowering:
     registers: Mapping[str, str]
     holders: Mapping[str, _Holder]
 
-    def tensor_parameter(self, tensor: str) -> TypedName:
+    def tensor_parameter(self, tensor: str) -> ast.TypedName:
         info = self.design.graph.tensor(tensor)
         name, type = self.tensors[tensor], scalar_name(info.type)
         if info.role is TensorRole.INPUT:
-            return TypedName(type=f"__global const {type} *restrict", name=name)
-        return TypedName(type=f"__global volatile {type} *", name=name)
+            return ast.TypedName(type=f"__global const {type} *restrict", name=name)
+        return ast.TypedName(type=f"__global volatile {type} *", name=name)
 
     def outermost(self, identifiers: _Taken) -> _Scope:
-        """What registers and held heads stand for, in all modes."""
-        found: dict[str, TargetExpression] = {}
+        """The scope of registers and held heads, for all modes."""
+        meanings: dict[str, TargetExpression] = {}
         for register in self.node.registers:
             if not register.shape:
-                found[register.name] = Name(name=self.registers[register.name])
+                meanings[register.name] = Name(name=self.registers[register.name])
         for head in self.node.heads:
             if head.channel in self.holders:
-                found[head.value] = Name(name=self.holders[head.channel].value)
-        return _Scope(locals=found, taken=identifiers)
+                meanings[head.value] = Name(name=self.holders[head.channel].value)
+        return _Scope(locals=meanings, taken=identifiers)
 
     def state(self) -> list[TargetStatement]:
-        """Registers, and heads that may stay."""
+        """Declarations of registers, and of heads that may stay."""
         statements: list[TargetStatement] = [
             _register(register, self.registers[register.name]) for register in self.node.registers
         ]
         for name, holder in self.holders.items():
             type = self.design.graph.channel(name).stream.element
-            statements.append(Declare(type=value_name(type), name=holder.value))
+            statements.append(ast.Declare(type=value_name(type), name=holder.value))
             initial = Literal(text="false")
-            statements.append(Declare(type="bool", name=holder.flag, initial=initial))
+            statements.append(ast.Declare(type="bool", name=holder.flag, initial=initial))
         return statements
 
     def mode_of(self, mode: Mode, outer: _Scope) -> list[TargetStatement]:
@@ -230,14 +223,14 @@ class _Lowering:
         return self._expressions(scope).lower(expr)
 
     def _expressions(self, scope: _Scope) -> Expressions:
-        found = Expressions(self.helpers, {}, self.names, DigitCounters((), scope.taken))
-        found.locals = scope.locals
-        return found
+        expressions = Expressions(self.helpers, {}, self.names, DigitCounters((), scope.taken))
+        expressions.locals = scope.locals
+        return expressions
 
     # ------------------------------------------------------------------------------- heads
 
     def _take_in(self, needs: tuple[str, ...], scope: _Scope) -> list[TargetStatement]:
-        """Wait for heads."""
+        """Read the heads that are not held yet."""
         statements: list[TargetStatement] = []
         for name in needs:
             channel = self.design.graph.channel(name)
@@ -260,12 +253,12 @@ class _Lowering:
     # ----------------------------------------------------------------------------- choices
 
     def _choices(self, choices: tuple[Choice, ...], scope: _Scope) -> list[TargetStatement]:
-        """The first alternative that holds; where none does, the machine stops for ever."""
+        """The first alternative that holds; if none does, the machine stops forever."""
         if not choices:
             fence = call("mem_fence", Name(name="CLK_CHANNEL_MEM_FENCE"))
             return [
-                Remark(text="tokens that the protocol does not allow"),
-                Forever(body=(Do(call=fence),)),
+                ast.Remark(text="tokens that the protocol does not allow"),
+                ast.Forever(body=(Do(call=fence),)),
             ]
         first, *others = choices
         if first.when is None:
@@ -289,7 +282,7 @@ class _Lowering:
                 return [*statements, *self._choices(inner, scope)]
 
     def _rule(self, rule: Rule, scope: _Scope) -> list[TargetStatement]:
-        statements: list[TargetStatement] = [Remark(text=rule.name)]
+        statements: list[TargetStatement] = [ast.Remark(text=rule.name)]
         statements += self._kept_from_before(rule, scope)
         for statement in rule.body:
             statements += self._statement(statement, scope)
@@ -309,7 +302,7 @@ class _Lowering:
         return [*statements, Set(target=Name(name=self.mode), value=number(following))]
 
     def _kept_from_before(self, rule: Rule, scope: _Scope) -> list[TargetStatement]:
-        """Copies of registers that the rule changes, and uses as they were before."""
+        """Copies of registers that the rule changes but whose old values it uses."""
         written = {s.register for s in rule.body if isinstance(s, graph.RegisterWrite)}
         used: set[str] = set()
         changed: set[str] = set()
@@ -324,11 +317,11 @@ class _Lowering:
             if register.name in written & used and not register.shape
         ]
 
-    def _copied(self, register: Register, scope: _Scope) -> Declare:
+    def _copied(self, register: Register, scope: _Scope) -> ast.Declare:
         name = scope.taken.fresh(f"{self.registers[register.name]}_before")
         scope.locals[register.name] = Name(name=name)
         initial = Name(name=self.registers[register.name])
-        return Declare(type=value_name(register.type), name=name, initial=initial)
+        return ast.Declare(type=value_name(register.type), name=name, initial=initial)
 
     # -------------------------------------------------------------------------- statements
 
@@ -349,8 +342,10 @@ class _Lowering:
         raise TypeError(f"{statement.__class__.__name__} has no OpenCL form")
 
     def _place(self, register: str, indices: tuple[Expr, ...], scope: _Scope) -> TargetExpression:
-        return element(self.registers[register], *(self._lower(index, scope) for index in indices))
+        return ast.element(
+            self.registers[register], *(self._lower(index, scope) for index in indices)
+        )
 
     def _address(self, tensor: str, indices: tuple[Expr, ...], scope: _Scope) -> TargetExpression:
         shape = self.design.graph.tensor(tensor).allocated
-        return element(self.tensors[tensor], self._expressions(scope).address(indices, shape))
+        return ast.element(self.tensors[tensor], self._expressions(scope).address(indices, shape))

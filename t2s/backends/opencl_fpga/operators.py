@@ -1,12 +1,12 @@
-"""Operators in OpenCL C, with the meaning that ``core/ops.py`` gives them.
+"""Operators in OpenCL C, with the meaning that ``core/ops.py`` defines.
 
-What C says in one expression (below) is written in place.  The rest becomes small helper
+Operators that are one C expression (below) are written in place.  The others become small helper
 functions, which ``Helpers`` collects: minimum and maximum as documented selects, floor division,
-operators on lanes that OpenCL has no vector form for, and the trees of ``ReduceLanes``.
+operators on lanes without a vector form in OpenCL, and the trees of ``ReduceLanes``.
 
-Two liberties, both usual on FPGAs: ``exp`` is the native one of the operand's type (t2s rounds
-float32 from float64), so its last bits may differ; and signed overflow is left to wrap around, as
-two's complement hardware does.
+There are two deviations, both common on FPGAs: ``exp`` is the native one of the operand's type (t2s
+rounds float32 from float64), so its last bits may differ; and signed overflow is assumed to wrap
+around, as it does in two's complement hardware.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from t2s.core.types import Kind, Type
 
 
 class Helpers:
-    """The helper functions that the kernels of a file call, each after those it calls itself."""
+    """The helper functions of a file, each after those that it calls itself."""
 
     def __init__(self) -> None:
         self._functions: dict[str, HelperFunction] = {}
@@ -82,7 +82,7 @@ class Helpers:
         body: Callable[[], tuple[TargetStatement, ...]],
         comment: str | None = None,
     ) -> TargetExpression:
-        """Call a helper, and make it first if it is not there; ``parameters`` are (type, name)."""
+        """Call a helper, which is defined first if necessary; ``parameters`` are (type, name)."""
         if name not in self._functions:
             statements = body()
             self._functions[name] = HelperFunction(
@@ -97,7 +97,7 @@ class Helpers:
     # ----------------------------------------------------------------------------- scalars
 
     def _extreme(self, operator: Op, type: Type, operands: Operands) -> TargetExpression:
-        """``b < a ? b : a``: also the documented answer for NaN and signed zeros."""
+        """``b < a ? b : a``, which is also the documented result for NaN and signed zeros."""
         name = storage_name(type)
         left, right = Name(name="a"), Name(name="b")
         test = binary("<" if operator is Op.MINIMUM else ">", right, left)
@@ -111,7 +111,7 @@ class Helpers:
         )
 
     def _floor(self, operator: Op, type: Type, operands: Operands) -> TargetExpression:
-        """Rounded towards minus infinity, as in Python; anything by zero is zero."""
+        """Division rounded towards minus infinity, as in Python; division by zero gives zero."""
         name = scalar_name(type)
         signed = type.kind is Kind.INT
         bodies = (floor_divide, modulo) if signed else (unsigned_divide, unsigned_modulo)
@@ -126,7 +126,7 @@ class Helpers:
         )
 
     def _shift(self, operator: Op, type: Type, operands: Operands) -> TargetExpression:
-        """By the width or more nothing is left but the sign; C leaves that undefined."""
+        """Shifts by the width or more leave only the sign; in C they are undefined."""
         name = scalar_name(type)
         return self._call(
             f"{operator.name.lower()}_{name}",
@@ -175,8 +175,8 @@ class Helpers:
                     for index in range(result.lanes)
                 )
                 return (Return(value=CastTo(type=storage_name(result), values=tuple(values))),)
-            value = at(lambda vector, type: lane_at(vector, "i", type))
-            assign = Set(target=lane_at(Name(name="r"), "i", result), value=value)
+            value = at(lambda vector, type: lane_at(vector, "i"))
+            assign = Set(target=lane_at(Name(name="r"), "i"), value=value)
             return (
                 Declare(type=storage_name(result), name="r"),
                 _unrolled("i", result.lanes, (assign,)),
@@ -211,7 +211,7 @@ class Helpers:
         if not is_struct(type):
             return CastTo(type=storage_name(type), values=numbers)
         number_of_lane = CastTo(type=scalar_name(type), values=(Name(name="i"),))
-        target = lane_at(Name(name="r"), "i", type)
+        target = lane_at(Name(name="r"), "i")
         body = (
             Declare(type=storage_name(type), name="r"),
             _unrolled("i", type.lanes, (Set(target=target, value=number_of_lane),)),
@@ -233,7 +233,7 @@ class Helpers:
         def body() -> tuple[TargetStatement, ...]:
             vector, result = Name(name="v"), Return(value=Name(name="v"))
             if is_struct(type):
-                each = assign(Name(name="i"), lane_at(vector, "i", type))
+                each = assign(Name(name="i"), lane_at(vector, "i"))
                 return (_unrolled("i", type.lanes, (each,)), result)
             lanes = (assign(number(i), lane(vector, i, type)) for i in range(type.lanes))
             return (*lanes, result)
@@ -248,7 +248,7 @@ class Helpers:
         if target.lanes == 1:
             return self._converted_scalar(value, source, target)
         saturates = source.is_float and target.is_integer
-        # Not ``convert_uint4_sat``: Intel's emulator makes 2147483648 of a negative float there.
+        # not ``convert_uint4_sat``: Intel's emulator converts a negative float to 2147483648
         if not is_struct(target) and not target.is_bool and not saturates:
             return call(f"convert_{storage_name(target)}", value)
         return self._each_lane(
@@ -262,7 +262,7 @@ class Helpers:
     def _converted_scalar(
         self, value: TargetExpression, source: Type, target: Type
     ) -> TargetExpression:
-        """Not a number becomes 0; ``convert_uint_sat`` makes what it likes of that and of -1."""
+        """NaN becomes 0; ``convert_uint_sat`` is unreliable for NaN and for -1."""
         if source == target:
             return value
         if target.is_bool:
@@ -335,16 +335,18 @@ class Helpers:
     def _struct_tree(self, operator: Op, type: Type) -> tuple[TargetStatement, ...]:
         """In place: level ``l`` adds lane ``i + (1 << l)`` to lane ``i``, a multiple of ``2 << l``.
 
-        A lane without a partner stays for the next level.  All trip counts are constant, so that
+        A lane without a partner waits for the next level.  All trip counts are constant, so that
         the compiler can unroll everything.
         """
         level, lane_number = Name(name="level"), Name(name="i")
         partner = binary("+", lane_number, binary("<<", number(1), level))
         below = binary("-", binary("<<", number(2), level), number(1))
         first = binary("&", lane_number, below)
-        here = lane_at(Name(name="v"), "i", type)
-        there = Subscript(base=FieldOf(base=Name(name="v"), field="s"), indices=(partner,))
-        combined = Set(target=here, value=self.operation(operator, type.scalar, (here, there)))
+        target = lane_at(Name(name="v"), "i")
+        partner_lane = Subscript(base=FieldOf(base=Name(name="v"), field="s"), indices=(partner,))
+        combined = Set(
+            target=target, value=self.operation(operator, type.scalar, (target, partner_lane))
+        )
         exists = binary("<", partner, number(type.lanes))
         pair = If(condition=binary("&&", binary("==", first, number(0)), exists), then=(combined,))
         levels = (type.lanes - 1).bit_length()
@@ -359,10 +361,8 @@ def _unrolled(name: str, extent: int, body: tuple[TargetStatement, ...]) -> For:
     return For(name=name, start=number(0), stop=number(extent), body=body, unroll=True)
 
 
-# Operators that OpenCL C has itself: one expression, on scalars and on built-in vectors.
-#
-# ``operators.py`` chooses between these and helper functions; the bodies of those for integer
-# division and shifts are here too.
+# Operators of OpenCL C itself: one expression, on scalars and on built-in vectors; and the bodies
+# of the helper functions for integer division and shifts.
 
 _INFIX = {
     Op.ADD: "+",
@@ -398,7 +398,7 @@ Operands = Sequence[TargetExpression]
 
 
 def scalar_operation(operator: Op, type: Type, operands: Operands) -> TargetExpression:
-    """Operators on scalars that C has, but for the division that rounds towards zero."""
+    """Operators on scalars that C has, except for its division, which rounds towards zero."""
     first, last = operands[0], operands[-1]
     match operator:
         case Op.AND | Op.OR | Op.XOR:
@@ -441,7 +441,7 @@ def vector_operation(operator: Op, type: Type, operands: Operands) -> TargetExpr
 
 
 def _narrowed(value: TargetExpression, type: Type) -> TargetExpression:
-    """C computes small integers as ``int``; wrap around to the type they have in t2s."""
+    """Wrap around to the type in t2s; C computes small integers as ``int``."""
     if type.lanes == 1 and type.is_integer and type.bits < 32:
         return CastTo(type=scalar_name(type), values=(value,))
     return value
@@ -487,7 +487,7 @@ def floor_divide(type: str) -> tuple[TargetStatement, ...]:
 
 
 def modulo(type: str) -> tuple[TargetStatement, ...]:
-    """The rest that goes with ``floor_divide``: it has the sign of ``b``."""
+    """The remainder of ``floor_divide``, with the sign of ``b``."""
     a, b = _a_and_b()
     rest = Name(name="rest")
     return (
@@ -518,7 +518,7 @@ def unsigned_modulo(type: str) -> tuple[TargetStatement, ...]:
 
 
 def shift(operator: Op, type: Type) -> tuple[TargetStatement, ...]:
-    """``a`` shifted by ``b``, taken as unsigned: by the width or more only the sign is left."""
+    """``a`` shifted by ``b`` (as unsigned); shifts by the width or more leave only the sign."""
     a, b = _a_and_b()
     name, unsigned = scalar_name(type), scalar_name(Type(Kind.UINT, type.bits))
     amount = Name(name="amount")

@@ -1,20 +1,20 @@
-"""How the register files of a node are kept, and which of them need a value at the start.
+"""The implementation of register files, and which of them need initial values.
 
-A file that is read and written once per firing, at an address that runs through it in order, is a
-shift register: no address, and a new value enters while the oldest leaves.  Any other file is an
-array; so is one of more than ``LONGEST_SHIFT`` elements.
+A file that is read and written once per firing, at an address that cycles through it in order, is a
+shift register: it needs no address, and a new value enters while the oldest leaves.  Any other file
+is an array; so is one of more than ``LONGEST_SHIFT`` elements.
 
 An array of more than ``LARGEST_REGISTERS`` bytes per PE belongs into block RAM, with a bank for
-each PE.  Banks are told apart by the lowest bits of an address, so the PE comes last there, and its
-dimensions are rounded up to powers of two; of banks that no PE uses nothing is built.  A file that
-is read once and written once per firing gets one port for each, and both halves of a double buffer
-are in the same bank.  Where all time is one loop, ``#pragma ivdep`` says how many firings apart two
-uses of an element are at least (``firings_apart``).  In a nest, loops that carry a value from one
-iteration to another are not flattened into those inside, and those are said to be independent.
+each PE.  The lowest bits of an address select the bank, so the PE is the last index there, with
+dimensions rounded up to powers of two; banks that no PE uses are not built.  A file that is read
+once and written once per firing gets one port for each, and both halves of a double buffer are in
+the same bank.  If all time is one loop, ``#pragma ivdep`` states the least distance in firings of
+two accesses to an element (``firings_apart``). In a nest, loops that carry a value from one
+iteration to another are not flattened into those inside, and the latter are declared independent.
 
-The elements start at zero, or at what the register says.  Where every value read before the first
-write is thrown away (the usual ``0 if k == 0 else accumulator``), nothing has to be cleared; this
-is found by enumeration.
+The elements start at zero, or at the register's initial value.  If every value that is read before
+the first write is discarded (the usual ``0 if k == 0 else accumulator``), nothing has to be
+cleared; this is found by enumeration.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ LARGEST_REGISTERS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Block RAM: how many banks there are along the dimensions of the PEs, and its attributes."""
+    """Block RAM: the number of banks along the dimensions of the PEs, and its attributes."""
 
     banks: tuple[int, ...]
     attributes: tuple[str, ...]
@@ -58,11 +58,11 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterPlan:
-    """How one register file is kept: ``rotating`` as a shift register, ``cleared`` at the start.
+    """The plan of a register file: ``rotating`` as a shift register, ``cleared`` at the start.
 
-    ``memory`` is for a file in block RAM; ``apart`` is the smallest number of firings between two
-    uses of one of its elements of which one is a write, ``None`` if that never happens, and
-    ``carried_by`` names the loops of which one iteration may use what another has written.
+    ``memory`` is for a file in block RAM; ``apart`` is the least number of firings between two
+    accesses to an element of which one is a write (``None``: there are none), and ``carried_by``
+    names the loops that carry values from one iteration to another.
     """
 
     register: Register
@@ -103,10 +103,10 @@ def _plan(node: LockstepNode, register: Register) -> RegisterPlan:
 
 
 def _memory(node: LockstepNode, register: Register, *, cleared: bool) -> Memory:
-    """Elements whose size is not a power of two straddle banks, and clearing takes a port too."""
+    """The block RAM of a file."""
     size = register.type.bytes
     banks = tuple(1 << (dimension.extent - 1).bit_length() for dimension in node.space)
-    if not is_power_of_two(size):
+    if not is_power_of_two(size):  # elements straddle banks, so the compiler has to choose
         return Memory(banks=tuple(d.extent for d in node.space), attributes=("memory",))
     attributes: tuple[str, ...] = (
         "memory",
@@ -115,7 +115,7 @@ def _memory(node: LockstepNode, register: Register, *, cleared: bool) -> Memory:
         "singlepump",
     )
     reads, writes = accesses(node, register)
-    if len(reads) == len(writes) == 1 and not cleared:
+    if len(reads) == len(writes) == 1 and not cleared:  # clearing takes another port
         attributes += ("numwriteports(1)", "numreadports(1)")
     return Memory(banks=banks, attributes=attributes)
 
@@ -124,7 +124,7 @@ def _memory(node: LockstepNode, register: Register, *, cleared: bool) -> Memory:
 
 
 def _rotates(node: LockstepNode, register: Register) -> bool:
-    """Whether every firing reads and then writes the next element, round and round."""
+    """Whether every firing reads and then writes the next element, cyclically."""
     reads, writes = accesses(node, register)
     if len(reads) != 1 or len(writes) != 1 or not 1 < prod(register.shape) <= LONGEST_SHIFT:
         return False
@@ -172,10 +172,10 @@ def _reads_unwritten(
     deciding += [expr for _, indices, factors in known for expr in (*indices, *factors)]
     ragged = [Index(name=loop.name) for loop in node.loops if extent_of(loop, node) is None]
     names = loops_used(node, [*deciding, *ragged])
-    found = enumerate_start(one_for_all(node, deciding), select_loops(node, names))
-    if found is None:
+    start = enumerate_start(one_for_all(node, deciding), select_loops(node, names))
+    if start is None:
         return bool(uses)
-    domain, complete = found
+    domain, complete = start
     size = prod(register.shape)
     columns = np.arange(domain.shape[1]) * size
     written = np.full(domain.shape[1] * size, np.iinfo(np.int64).max)
@@ -194,18 +194,17 @@ def _reads_unwritten(
 
 
 def _needed(domain: Iterations, uses: Sequence[tuple[Expr, ...]], guard: tuple[Expr, ...]) -> Array:
-    """Where the value is used at all."""
+    """The iterations in which the value is used."""
     needed = np.zeros((domain.count, domain.shape[1]), np.bool_)
     for use in uses:
         needed |= domain.where(use)
     return needed & domain.where(guard)
 
 
-# How many firings apart the uses of a memory element are: what a pipelined memory must not mix up.
+# Dependence distances: how many firings apart the accesses to a memory element are.
 #
 # The compiler has to assume that every write may be read by the next firing, and would wait for it.
-# ``firings_apart`` finds out how far apart a write of an element and any other use of it really
-# are.
+# ``firings_apart`` computes the real distance between a write of an element and any other access.
 
 _ORDER = (Op.LESS, Op.LESS_EQUAL, Op.GREATER, Op.GREATER_EQUAL)
 Use = tuple[bool, tuple[Expr, ...], tuple[Expr, ...]]
@@ -215,7 +214,7 @@ Use = tuple[bool, tuple[Expr, ...], tuple[Expr, ...]]
 def accesses(
     node: LockstepNode, register: Register
 ) -> tuple[list[tuple[int, RegisterRead]], list[tuple[int, RegisterWrite]]]:
-    """Reads and writes of a register file, with their places in the body."""
+    """Reads and writes of a register file, with their indices in the body."""
     reads: list[tuple[int, RegisterRead]] = []
     writes: list[tuple[int, RegisterWrite]] = []
     for place, statement in enumerate(node.body):
@@ -228,7 +227,7 @@ def accesses(
 
 
 def carrying_loops(node: LockstepNode, register: Register) -> frozenset[str]:
-    """The loops of which one iteration may use what another has written."""
+    """The loops that may carry a value from one iteration to another."""
     reads, writes = accesses(node, register)
     indices = {read.indices for _, read in reads} | {write.indices for _, write in writes}
     fixed = {index.name for index in indices.pop() if isinstance(index, Index)}
@@ -237,9 +236,9 @@ def carrying_loops(node: LockstepNode, register: Register) -> frozenset[str]:
 
 
 def firings_apart(node: LockstepNode, register: Register) -> int | None:
-    """The smallest number of firings between a write of an element and another use of it.
+    """The least number of firings between a write of an element and another access to it.
 
-    ``None`` if no element is used again; 1 where it is not known.
+    ``None`` if no element is accessed again; 1 if unknown.
     """
     reads, writes = accesses(node, register)
     uses: list[Use] = [
@@ -258,7 +257,7 @@ def firings_apart(node: LockstepNode, register: Register) -> int | None:
 
 
 def static_factors(condition: Expr | None) -> tuple[Expr, ...]:
-    """The factors of a condition that depend on indices only; leaving out others widens it."""
+    """The factors of a condition that depend on indices only; omitting the others widens it."""
     return tuple(factor for factor in conjuncts(condition) if is_static(factor))
 
 
@@ -266,7 +265,7 @@ def static_factors(condition: Expr | None) -> tuple[Expr, ...]:
 
 
 def _periodic(factors: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """The factors without limits of the loop itself, which widens them."""
+    """The factors without bounds on the loop itself; omitting these widens the condition."""
     return tuple(factor for factor in factors if not _is_limit(factor))
 
 
@@ -278,7 +277,7 @@ def _is_limit(factor: Expr) -> bool:
 
 
 def _periods(node: LockstepNode, uses: Sequence[Use]) -> Iterations | None:
-    """Three periods of a single loop of which only digits are used, by one PE for all."""
+    """Three periods of a single loop of which only digits are used, with one PE for all."""
     if len(node.loops) != 1 or extent_of(node.loops[0], node) is None:
         return None
     (loop,) = node.loops
@@ -293,7 +292,7 @@ def _periods(node: LockstepNode, uses: Sequence[Use]) -> Iterations | None:
 
 
 def _smallest_gap(domain: Iterations, uses: Sequence[Use], shape: Sequence[int]) -> int | None:
-    """Over all elements of all PEs: the smallest time between two uses, one of them a write."""
+    """The least time between two accesses to an element, one of them a write."""
     rows: list[Array] = []
     for written, indices, factors in uses:
         happens = domain.where(factors)
@@ -303,7 +302,8 @@ def _smallest_gap(domain: Iterations, uses: Sequence[Use], shape: Sequence[int])
     pes, elements, times, reads = np.concatenate(rows, axis=1)
     order = np.lexsort((reads, times, elements, pes))
     pes, elements, times, reads = (values[order] for values in (pes, elements, times, reads))
-    first = np.ones(len(times), np.bool_)  # of the uses of an element in one firing; a write if any
+    # merge the accesses to an element in one firing: the result is a write if any is
+    first = np.ones(len(times), np.bool_)
     first[1:] = (np.diff(pes) != 0) | (np.diff(elements) != 0) | (np.diff(times) != 0)
     pes, elements, times, reads = (values[first] for values in (pes, elements, times, reads))
     same = (np.diff(pes) == 0) & (np.diff(elements) == 0)

@@ -1,4 +1,4 @@
-"""The names of a file: kernels, channels, struct types, and what each channel has become."""
+"""The names of a file: kernels, channels, struct types; and the links of channels."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _LONGEST_STEM = 100
 
 @dataclass(frozen=True, kw_only=True)
 class KernelDesign:
-    """A graph that the backend supports, with everything that was decided about it.
+    """A supported graph, with all decisions about it.
 
-    ``nodes`` are the PE arrays; ``source`` is the graph that was unfolded because it has machines.
+    ``nodes`` are the PE arrays; ``source`` is the original of a graph that was unfolded.
     """
 
     graph: Graph
@@ -54,7 +54,7 @@ class KernelDesign:
         return self.links.by_channel[channel]
 
     def link_at(self, channel: str, node: LockstepNode) -> Link:
-        """The link as one of its ends sees it: a single PE needs no bundle of one element."""
+        """The link as seen from one of its ends: a single PE needs no bundle of one element."""
         match self.link(channel):
             case Bundle(channel=shared, depth=depth) if not (dimensions_of(shared) or node.space):
                 return Separate(channel=shared, depth=depth)
@@ -77,7 +77,7 @@ class FileScope:
 
     @property
     def visible(self) -> tuple[str, ...]:
-        """What a kernel must not use as the name of a variable."""
+        """Names that variables of a kernel must not have."""
         return (*self.channels.values(), *self.structs.values())
 
 
@@ -101,7 +101,7 @@ def file_scope(design: KernelDesign) -> FileScope:
 
 
 def file_stem(graph: Graph) -> str:
-    """The name of the files of a design, of a length that every file system takes."""
+    """The name of the files of a design, short enough for every file system."""
     return identifier(graph.name)[:_LONGEST_STEM]
 
 
@@ -110,7 +110,7 @@ def dimensions_of(channel: Channel) -> tuple[int, ...]:
     return tuple(size for size in channel.shape if size > 1)
 
 
-# What the statements of one kernel refer to, and how its locals become variables.
+# The scope of one kernel: what its statements refer to, and how its locals become variables.
 
 Fill = Callable[[TargetExpression], list[TargetStatement]]
 """Statements that put a value into a variable."""
@@ -128,9 +128,9 @@ class Positions:
 class KernelScope:
     """The names of one kernel.
 
-    ``tensors``, ``registers`` and ``tokens`` (the structs of bundles) are variables by the name in
-    the graph; ``plans`` says how each register file is kept.  ``conditions`` holds the variables
-    of conditions that are worked out once per iteration.
+    ``tensors``, ``registers`` and ``tokens`` (the structs of bundles) are variables by name in the
+    graph; ``plans`` are those of register files.  ``conditions`` are the variables of conditions
+    that are evaluated once per iteration.
     """
 
     design: KernelDesign
@@ -155,7 +155,7 @@ class KernelScope:
         return self.design.link_at(channel, self.node)
 
     def depends_on_space(self, expr: Expr) -> bool:
-        """Whether PEs may disagree on the value."""
+        """Whether the value may differ between PEs."""
         return bool(index_names(expr) & self.space)
 
     def depends_on_time(self, expr: Expr) -> bool:
@@ -166,7 +166,7 @@ class KernelScope:
         return self.expressions.lower(expr)
 
     def condition(self, condition: Expr | None) -> TargetExpression | None:
-        """A condition as a test, by the variables that hold it or a part of it."""
+        """A condition as an expression, using the variables of shared conditions."""
         factors = conjuncts(condition)
         for known, name in self.conditions.items():
             rest = without(factors, known)
@@ -174,15 +174,15 @@ class KernelScope:
                 others = self.condition(conjunction(*rest))
                 holds = Name(name=name)
                 return holds if others is None else binary("&&", holds, others)
-        kept = conjunction(*factors)
-        return None if kept is None else self.lower(kept)
+        factored = conjunction(*factors)
+        return None if factored is None else self.lower(factored)
 
     def index(self, name: str) -> TargetExpression:
         """The variable of a space dimension or loop."""
         return self.lower(Index(name=name))
 
     def is_intermediate(self, tensor: str) -> bool:
-        """Whether one kernel writes the tensor and another one reads it again."""
+        """Whether one kernel writes the tensor and another one reads it."""
         graph = self.design.graph
         if graph.tensor(tensor).role is not TensorRole.OUTPUT:
             return graph.tensor(tensor).role is TensorRole.INTERMEDIATE
@@ -200,7 +200,7 @@ class KernelScope:
     def bind_where(
         self, target: str, type: Type, condition: Expr | None, value: TargetExpression
     ) -> list[TargetStatement]:
-        """Declare the variable of a local that is zero where the condition does not hold.
+        """Declare the variable of a local that is zero if the condition does not hold.
 
         ``value`` is evaluated only where it holds.
         """
@@ -215,7 +215,7 @@ class KernelScope:
     def bind_by(
         self, target: str, type: Type, condition: Expr | None, fill: Fill
     ) -> list[TargetStatement]:
-        """The same for a value that takes statements to get."""
+        """The same for a value that needs statements."""
         test = self.condition(condition)
         start: TargetExpression | None = ZeroInitializer() if is_struct(type) else zero(type)
         if test is None and is_struct(type):

@@ -1,10 +1,10 @@
-"""A graph with machines, unfolded: one kernel for each PE and each machine.
+"""Unfolding a graph with machines: one kernel for each PE and each machine.
 
-The PEs of a dense design keep step, so one kernel may hold them all.  A machine takes and puts
-tokens when values tell it to, and two of them, or PEs that they feed, must not wait for each other.
-So every point of every node becomes a process of its own, with a name (but for the elements of a
-line of memory: ``grouping``), and every element of a channel array that two of them use a channel.
-Capacities are those of the graph, which is why what runs there does not get stuck here.
+The PEs of a dense design run in lockstep, so one kernel can hold them all.  A machine takes and
+puts tokens depending on values, and machines, or PEs that they feed, must not wait for each other.
+So every point of every node becomes a process of its own (except for PEs that ``keeps_together``
+leaves in one kernel), and every element of a channel array between two of them becomes a channel.
+Capacities are those of the graph, so a graph that does not deadlock does not do so here.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class _UnfoldedElement:
 
 
 class _Refused(Exception):
-    """Why a node cannot be unfolded."""
+    """A reason why a node cannot be unfolded."""
 
     def __init__(self, problem: Unsupported) -> None:
         super().__init__(str(problem))
@@ -90,7 +90,7 @@ class _Refused(Exception):
 
 
 def unfold(graph: Graph) -> Unfolded | list[Unsupported]:
-    """The graph with one node for each PE and machine, or what stands in the way."""
+    """The graph with one node for each PE and machine, or the problems."""
     work = _Unfolding(graph)
     for node in graph.nodes:
         for point in _points(graph, node):
@@ -103,7 +103,7 @@ def unfold(graph: Graph) -> Unfolded | list[Unsupported]:
 
 
 def _points(graph: Graph, node: Node) -> Iterator[Point | None]:
-    """The points of a node that become nodes of their own; ``None`` is all of them as one."""
+    """The points of a node that become nodes of their own; ``None`` stands for all as one."""
     if isinstance(node, PEArray) and node.space and keeps_together(graph, node):
         yield None
         return
@@ -140,8 +140,8 @@ class _Unfolding:
 
     def _add_alone(self, single: PEArray) -> None:
         match lockstep(self._graph, single):
-            case LockstepNode() as found:
-                self._add_pe(settled(found))
+            case LockstepNode() as lockstep_node:
+                self._add_pe(settled(lockstep_node))
             case refused:
                 raise _Refused(refused)
 
@@ -199,8 +199,8 @@ class _Unfolding:
         ranges = {name: (at, at) for name, at in fixed.items()}
 
         def place(channel: Channel, index: tuple[Expr, ...]) -> _UnfoldedElement | None:
-            found = constant_element(tuple(fold(e, ranges, fixed) for e in index), channel)
-            return None if found is None else self._element(channel, found)
+            place = constant_element(tuple(fold(e, ranges, fixed) for e in index), channel)
+            return None if place is None else self._element(channel, place)
 
         def taken(name: str) -> str | None:
             channel = self._graph.channel(name)
@@ -223,9 +223,9 @@ class _Unfolding:
     # ------------------------------------------------------------------------------ result
 
     def finished(self) -> Unfolded | list[Unsupported]:
-        """The new graph; each of its channels is used at both ends.
+        """The new graph; each of its channels has both ends.
 
-        What a machine puts where nothing takes it changes no value, and is left out.
+        Puts of a machine into channels without a receiver do not change values, and are left out.
         """
         channels: list[Channel] = []
         machines = {node.name for node in self._nodes if isinstance(node, Machine)}
@@ -262,14 +262,14 @@ class _Unfolding:
             )
             for name, node in self._lockstep.items()
         }
-        kept = (without_puts(n, unread) if isinstance(n, Machine) else n for n in self._nodes)
-        graph = replace(self._graph, nodes=tuple(kept), channels=tuple(channels))
+        new_nodes = (without_puts(n, unread) if isinstance(n, Machine) else n for n in self._nodes)
+        graph = replace(self._graph, nodes=tuple(new_nodes), channels=tuple(channels))
         links = _links(graph, nodes)
         return links if isinstance(links, list) else Unfolded(graph=graph, nodes=nodes, links=links)
 
 
 def _links(graph: Graph, nodes: dict[str, LockstepNode]) -> ChannelLinks | list[Unsupported]:
-    """Every channel between two kernels; what a PE sends to itself stays inside."""
+    """Every channel between two kernels; channels from a PE to itself stay inside."""
     links: dict[str, Link] = {}
     descending: dict[str, frozenset[str]] = {}
     problems: list[Unsupported] = []
@@ -277,27 +277,27 @@ def _links(graph: Graph, nodes: dict[str, LockstepNode]) -> ChannelLinks | list[
         if channel.source != channel.sink:
             links[channel.name] = Separate(channel=channel, depth=channel.capacity)
         elif channel.source not in nodes:
-            why = "a machine that puts tokens into its own channel has no OpenCL form"
+            why = "a machine that puts tokens into its own channel is not supported in OpenCL"
             subject = f"channel {channel.name!r}"
             problems.append(Unsupported(subject=subject, why=why, location=channel.location))
     for node in nodes.values():
         match plan_self_links(node):
-            case SelfLinks() as found:
-                descending[node.name] = found.descending
-                links |= inside(found)
+            case SelfLinks() as self_links:
+                descending[node.name] = self_links.descending
+                links |= inside(self_links)
             case refused:
                 problems += refused
     return problems or ChannelLinks(by_channel=links, descending=descending)
 
 
-# In graphs with machines: PEs that share a kernel, and a statement for each element they use.
+# PEs that share a kernel in graphs with machines, and a statement for each element that they use.
 
 MOST_ELEMENTS = 64
 """Most elements of a channel that one PE uses."""
 
 
 def by_element(node: LockstepNode) -> LockstepNode:
-    """The single PE with ports whose elements are constant, where these are few enough."""
+    """The single PE with a port for each element that it uses, if these are few enough."""
     body: list[Statement] = []
     receives, sends = dict(node.receives), dict(node.sends)
     for statement in node.body:
@@ -308,22 +308,22 @@ def by_element(node: LockstepNode) -> LockstepNode:
                     both = conjunction(condition, chosen)
                     body.append(replace(statement, channel=key, condition=both))
             case Receive(channel=name):
-                found = _elements(node, receives.pop(name))
-                receives |= {key: port for key, port, _ in found}
-                body += _received(statement, [(key, chosen) for key, _, chosen in found])
+                elements = _elements(node, receives.pop(name))
+                receives |= {key: port for key, port, _ in elements}
+                body += _received(statement, [(key, chosen) for key, _, chosen in elements])
             case _:
                 body.append(statement)
     return replace(node, body=tuple(body), receives=receives, sends=sends)
 
 
-def _received(statement: Receive, found: list[tuple[str, Expr | None]]) -> list[Statement]:
-    """A receive from every element in question, and the token of the one that it is."""
-    if len(found) == 1:
-        (key, chosen), condition = found[0], statement.condition
+def _received(statement: Receive, elements: list[tuple[str, Expr | None]]) -> list[Statement]:
+    """A receive from every possible element, and the token of the actual one."""
+    if len(elements) == 1:
+        (key, chosen), condition = elements[0], statement.condition
         return [replace(statement, channel=key, condition=conjunction(condition, chosen))]
     result: list[Statement] = []
     value: Expr | None = None
-    for number, (key, chosen) in enumerate(found):
+    for number, (key, chosen) in enumerate(elements):
         target = f"{statement.target}_{number}_"
         both = conjunction(statement.condition, chosen)
         result.append(replace(statement, target=target, channel=key, condition=both))
@@ -337,7 +337,7 @@ def _received(statement: Receive, found: list[tuple[str, Expr | None]]) -> list[
 
 
 def _elements(node: LockstepNode, port: ChannelPort) -> list[tuple[str, ChannelPort, Expr | None]]:
-    """A port for each element that may be meant, and the condition under which it is."""
+    """A port for each possible element, and the condition under which it is the actual one."""
     name, shape = port.channel.name, port.channel.shape
     moving = [at for at, index in enumerate(port.index) if not isinstance(index, Const)]
     spans = [range(extent) if at in moving else (0,) for at, extent in enumerate(shape)]
@@ -346,7 +346,7 @@ def _elements(node: LockstepNode, port: ChannelPort) -> list[tuple[str, ChannelP
         count *= len(span)
     if not moving or count > MOST_ELEMENTS:
         return [(name, port, None)]
-    found: list[tuple[str, ChannelPort, Expr | None]] = []
+    elements: list[tuple[str, ChannelPort, Expr | None]] = []
     for point in product(*spans):
         tests = (equals(port.index[at], point[at]) for at in moving)
         chosen = conjunction(*(fold(test, node.ranges, {}) for test in tests))
@@ -355,8 +355,8 @@ def _elements(node: LockstepNode, port: ChannelPort) -> list[tuple[str, ChannelP
         index = tuple(const(e) if at in moving else port.index[at] for at, e in enumerate(point))
         factors = (*port.time_factors, *(() if chosen is None else (chosen,)))
         key = f"{name} {' '.join(map(str, point))}"
-        found.append((key, replace(port, index=index, time_factors=factors), chosen))
-    return found
+        elements.append((key, replace(port, index=index, time_factors=factors), chosen))
+    return elements
 
 
 def keeps_together(graph: Graph, node: PEArray) -> bool:
@@ -373,7 +373,7 @@ def keeps_together(graph: Graph, node: PEArray) -> bool:
 
 
 def _every_firing(node: PEArray, names: set[str]) -> bool:
-    """Whether a PE that uses one of these channels does so in all of its firings."""
+    """Whether a PE that uses one of these channels does so in each of its firings."""
     places = {dimension.name for dimension in node.space}
     return all(_names(condition) <= places for condition in _conditions(node, names))
 
@@ -406,16 +406,16 @@ def _names(condition: Expr | None) -> set[str]:
     return {term.name for term in walk(condition) if isinstance(term, Index)}
 
 
-# Selects whose choice is known where they stand lose the side that is never taken.
+# Removing selects whose choice is known in their context.
 #
-# ``q == 0 ? 0 : (q > 0 ? passed : 0)`` for a PE ``q`` of 0 to 4 is ``q == 0 ? 0 : passed``.
-# Whether that is so is found by enumeration.
+# ``q == 0 ? 0 : (q > 0 ? passed : 0)`` for a PE ``q`` from 0 to 4 is ``q == 0 ? 0 : passed``; this
+# is found by enumeration.
 
 Factors = tuple[Expr, ...]
 
 
 def settled(node: LockstepNode) -> LockstepNode:
-    """The node with the selects of its values settled; conditions and indices stay."""
+    """The node without known selects in its values; conditions and indices are not changed."""
     return replace(node, body=without_unused([_statement(node, s) for s in node.body]))
 
 
@@ -447,6 +447,6 @@ def _settle(node: LockstepNode, term: Term, known: Factors) -> Term:
 
 
 def _never(node: LockstepNode, factors: Factors) -> bool:
-    """Whether conditions never hold all at once, as far as that can be found out."""
+    """Whether conditions are known never to hold all at once."""
     domain = enumerate_domain(node, select_loops(node, loops_used(node, factors)))
     return domain is not None and not bool(domain.where(factors).any())

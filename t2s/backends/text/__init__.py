@@ -1,1 +1,1 @@
-"""What generated languages have in common: expressions in the manner of C, and identifiers."""
+"""What generated languages have in common: C-like expressions, and identifiers."""

@@ -1,7 +1,7 @@
-"""Expressions and statements in the manner of C, and their text: OpenCL, SystemVerilog, C++.
+"""C-like expressions and statements, and their text, for OpenCL, SystemVerilog and C++.
 
-A target language adds classes of its own, and says in a ``Spelling`` how they are written.
-Everything that has to be decided is decided when a tree is built; its text only spells it.
+A target language adds classes of its own, and a ``Spelling`` that writes them.  All decisions are
+made when a tree is built.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ Show = Callable[..., str]
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """The text of expressions; ``own`` spells those of the target, with the text of their parts."""
+    """Writes expressions; ``own`` writes those of the target, given the text of their parts."""
 
     own: Callable[[TargetExpression, Show], str | None]
 
@@ -173,7 +173,7 @@ class Spelling:
         return text
 
     def list(self, expressions: Iterable[TargetExpression]) -> str:
-        """Several expressions, with commas between them."""
+        """Several expressions, separated by commas."""
         return ", ".join(self.show(expression) for expression in expressions)
 
     def _binary(self, expression: Binary, outer: int) -> str:
@@ -185,7 +185,7 @@ class Spelling:
         return f"({text})" if inner < outer else text
 
     def _side(self, parent: Binary, side: TargetExpression, precedence: int) -> str:
-        """An operand; ``a && b || c``, ``a + b >> c`` and the like get parentheses for readers."""
+        """An operand; mixed operators such as ``a && b || c`` get parentheses for readability."""
         mixed = (
             isinstance(side, Binary)
             and side.operator != parent.operator

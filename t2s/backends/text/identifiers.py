@@ -12,7 +12,7 @@ MACRO = re.compile(r"(?=(?:[^A-Z]*[A-Z]){3})[A-Z][A-Z0-9_]+")
 
 
 def plain(name: str) -> str:
-    """Letters, digits and underscores alone, a letter first.
+    """A name reduced to letters, digits and underscores, starting with a letter.
 
     >>> plain("A feeder"), plain("2nd")
     ('A_feeder', 'v2nd')
@@ -22,15 +22,15 @@ def plain(name: str) -> str:
 
 
 class Identifiers:
-    """The identifiers of one scope, which does not use those that are ``taken``.
+    """The identifiers of one scope; those in ``taken`` are not used.
 
-    ``identifier`` makes a legal identifier of the target from a name.
+    ``identifier`` turns a name into a legal identifier of the target.
     """
 
     def __init__(self, identifier: Callable[[str], str], taken: Iterable[str] = ()) -> None:
         self._identifier = identifier
         self._supply = NameSupply(taken)
 
-    def fresh(self, wanted: str) -> str:
-        """A new identifier like ``wanted``; ``wanted_2`` and so on if it is taken."""
-        return self._supply.fresh(self._identifier(wanted))
+    def fresh(self, stem: str) -> str:
+        """A new identifier like ``stem``; ``stem_2`` and so on if it is taken."""
+        return self._supply.fresh(self._identifier(stem))

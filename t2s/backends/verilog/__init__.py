@@ -1,7 +1,7 @@
 """SystemVerilog: one module per node, FIFOs with registered handshakes, and a testbench.
 
-``nests`` and ``interfaces`` decide, ``pe``, ``arrays``, ``top`` and ``testbench``
-build the target AST, ``verilog_printer`` spells it, ``verilator`` runs the result.
+``counted_nests`` and ``interfaces`` decide; ``pe``, ``machine_module``, ``emit``, ``top`` and
+``testbench`` build the AST; ``verilog_ast`` prints it; ``verilator`` runs the result.
 """
 
 from t2s.backends.verilog.backend import BACKEND

@@ -24,9 +24,9 @@ class VerilogBackend:
 
     @gc_paused()
     def supports(self, graph: Graph) -> list[Unsupported]:
-        """Everything in the graph that stands in the way of ``emit``; empty if nothing does."""
-        found = nests_of(graph)
-        return found if isinstance(found, list) else []
+        """Every reason why ``emit`` refuses a graph; empty if it does not."""
+        result = nests_of(graph)
+        return result if isinstance(result, list) else []
 
     def emit(self, graph: Graph) -> Mapping[str, str]:
         """The files of a design on a device without latencies.

@@ -1,4 +1,4 @@
-"""Loop nests as counters, and what else a graph may not contain for the backend to emit it."""
+"""Loop nests as counters, and everything that the backend refuses."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MOST_ELEMENTS = 1 << 24
 
 
 def nests_of(graph: Graph) -> dict[str, CountedNest] | list[Unsupported]:
-    """How the loops of each PE array are counted, or everything that stands in the way."""
+    """How the loops of each PE array are counted, or every reason to refuse the graph."""
     problems: list[Unsupported] = []
     nests: dict[str, CountedNest] = {}
     for node in graph.nodes:
@@ -76,7 +76,7 @@ def _memory(graph: Graph) -> Iterator[Unsupported]:
     for tensor in graph.tensors:
         why = unsupported_type(tensor.type)
         if tensor.place is MemorySpace.SHARED:
-            why = "banks that machines share have no form in SystemVerilog"
+            why = "banks that machines share are not supported in SystemVerilog"
         elif why is None and prod(tensor.allocated) > MOST_ELEMENTS:
             why = f"it has more than {MOST_ELEMENTS} elements, which the testbench would hold"
         if why is not None:
@@ -90,7 +90,7 @@ def _memory(graph: Graph) -> Iterator[Unsupported]:
 
 
 def _reasons(graph: Graph, node: Node) -> Iterator[str]:
-    """Statements, expressions and types of a node that have no spelling."""
+    """Reasons to refuse statements, expressions and types of a node."""
     inputs, outputs = graph.inputs_of(node.name), graph.outputs_of(node.name)
     ends: list[Term] = [index for channel in inputs for index in channel.sink_index]
     ends += [index for channel in outputs for index in channel.source_index]
@@ -113,7 +113,7 @@ def _reason(term: Term) -> str | None:
         case Expr(type=type):
             return unsupported_type(type) or unsupported_term(term)
         case Load(indices=indices) | Store(indices=indices) if by_lanes(indices):
-            return "it gathers or scatters, which is not written as SystemVerilog yet"
+            return "it gathers or scatters, which is not supported in SystemVerilog yet"
         case Receive(type=type) | Load(type=type) | RegisterRead(type=type):
             return unsupported_type(type)
         case Search(value=value) if not value.type.is_integer:
@@ -125,12 +125,12 @@ def _reason(term: Term) -> str | None:
         case MemoryAdd() | MemoryDrop() | MemorySize() | MemoryFirst():
             return None
         case Statement():
-            return f"{term.__class__.__name__} is not written as SystemVerilog yet"
+            return f"{term.__class__.__name__} is not supported in SystemVerilog yet"
     return None
 
 
 def _port_conflicts(path: Path) -> Iterator[str]:
-    """What one firing does in an order that memories with a port for each statement do not have."""
+    """Accesses of one firing whose order memories with a port for each statement do not keep."""
     stored: set[str] = set()
     changed: set[str] = set()
     rule = path.rule.name
@@ -149,7 +149,7 @@ def _port_conflicts(path: Path) -> Iterator[str]:
 
 
 MOST_ITERATIONS = 1 << 22
-"""Most outer iterations of a node, over all PEs, that are looked at."""
+"""The most outer iterations of a node, over all PEs, that are enumerated."""
 
 Array = NDArray[Any]
 
@@ -166,7 +166,7 @@ def nest_of(node: PEArray) -> CountedNest | str:
     loops = {loop.name for loop in node.loops}
     inner = [bound for loop in node.loops for bound in (loop.minimum, loop.extent)]
     if not any(index_names(bound) & loops for bound in inner):
-        return CountedNest(search=0)  # a box: if a loop has no iteration there is no firing at all
+        return CountedNest(search=0)  # constant extents: if one is 0, there is no firing at all
     if any(isinstance(term, Parameter) for bound in inner for term in walk(bound)):
         return (
             "bounds of its loops depend on other loops and on parameters, so it is not known how "
@@ -174,29 +174,29 @@ def nest_of(node: PEArray) -> CountedNest | str:
         )
     run = _longest_run_of_empty_loops(node)
     if run is None:
-        return (
-            f"its loops are not a box and have more than {MOST_ITERATIONS} outer iterations to "
-            "look at"
-        )
+        return f"its loops are not a box, and have more than {MOST_ITERATIONS} outer iterations"
     return CountedNest(search=0 if run == 0 else (run + 2) * 2 * len(node.loops))
 
 
 def _longest_run_of_empty_loops(node: PEArray) -> int | None:
-    """Most loops without iterations, one after the other, of any PE; ``None`` if not known."""
+    """The longest run of empty loops of any PE; ``None`` if unknown."""
     points = list(pe_points(node))
     columns = np.asarray(points, np.int32).reshape(len(points), len(node.space))
-    here = Iterations(
+    iterations = Iterations(
         shape=(len(points),), names={d.name: columns[:, at] for at, d in enumerate(node.space)}
     )
     alive = np.ones(len(points), np.bool_)
-    for loop in node.loops[:-1]:  # a loop without iterations stays as one, which is not alive
-        low, extents = here.bounds(loop)
+    for loop in node.loops[:-1]:  # an empty loop is kept as one iteration that is not alive
+        low, extents = iterations.bounds(loop)
         trips = np.where(alive, extents, 0)
-        kept = np.maximum(trips, 1)
-        if int(kept.sum()) > MOST_ITERATIONS:
+        counted = np.maximum(trips, 1)
+        if int(counted.sum()) > MOST_ITERATIONS:
             return None
-        here, alive = here.inside(loop.name, low, kept), np.repeat(alive & (trips > 0), kept)
-    _, extents = here.bounds(node.loops[-1])
+        iterations, alive = (
+            iterations.inside(loop.name, low, counted),
+            np.repeat(alive & (trips > 0), counted),
+        )
+    _, extents = iterations.bounds(node.loops[-1])
     return _longest_false(alive & (extents > 0))
 
 

@@ -1,4 +1,4 @@
-"""How t2s types become bits, names of users identifiers, and contents of memory files.
+"""Types as bits, users' names as identifiers, and the contents of memory files.
 
 An integer is a (signed) vector of its bits, a bool is one bit, a float is its IEEE 754 pattern; a
 vector is a packed array of lanes, the first in the lowest bits.
@@ -32,7 +32,7 @@ FLOAT_BITS = (32, 64)
 
 
 def unsupported_type(type: Type) -> str | None:
-    """Why the backend has no bits for a type; ``None`` if it has some."""
+    """Why the backend does not support a type; ``None`` if it does."""
     if type.is_float and (type.kind is Kind.BFLOAT or type.bits not in FLOAT_BITS):
         return f"there are no operators for {type.scalar} in the simulation; use float32"
     return None
@@ -50,7 +50,7 @@ def bits_of(type: Type) -> Bits:
 
 
 def suffix_of(type: Type) -> str:
-    """What the functions of a type end in: ``s32``, ``u8``, ``f64``."""
+    """The suffix of the functions of a type: ``s32``, ``u8``, ``f64``."""
     letter = {Kind.INT: "s", Kind.UINT: "u", Kind.FLOAT: "f"}[type.kind]
     return f"{letter}{type.bits}"
 
@@ -69,7 +69,7 @@ def literal(value: int | float | bool, type: Type) -> TargetExpression:
 
 
 def start_of(register: Register) -> TargetExpression:
-    """What every element of a register file holds at the start."""
+    """The initial value of every element of a register file."""
     pattern = hexadecimal(np.asarray(register.initial, register.type.scalar.numpy)).strip()
     if pattern == "0":
         return ZEROS
@@ -85,26 +85,26 @@ def _signed(value: int, bits: int) -> TargetExpression:
 
 
 def signed_as(value: TargetExpression, type: Type) -> TargetExpression:
-    """A pattern of bits, read as a number of that type."""
+    """A bit pattern, read as a number of a type."""
     return call("$signed", value) if type.kind is Kind.INT else value
 
 
 def memory_of(tensor: Tensor, inputs: Mapping[str, Array] | None) -> Array:
-    """A tensor as it is in memory at the start; without inputs all zeros."""
+    """The initial content of a tensor in memory; all zeros without inputs."""
     if inputs is None:
         return np.zeros(tensor.allocated, tensor.type.numpy)
     return pack(tensor, np.asarray(inputs[tensor.array]))
 
 
 def hexadecimal(array: Array) -> str:
-    """One line for each element, in row-major order: the pattern of its bits."""
+    """One line for each element, in row-major order: its bit pattern."""
     flat = np.ascontiguousarray(array).reshape(-1)
     patterns = flat.view(f"u{flat.dtype.itemsize}")
     return "".join(f"{int(pattern):x}\n" for pattern in patterns)
 
 
 def read_back(path: Path, tensor: Tensor, length: int | None) -> Array:
-    """What the testbench has written; ``length`` is that of a tensor whose length was not known."""
+    """Read what the testbench has written; ``length`` is for tensors of unknown length."""
     shape = tensor.allocated if length is None else (length,)
     if length == 0:
         return np.zeros(shape, tensor.type.numpy)

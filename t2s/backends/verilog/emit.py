@@ -17,6 +17,7 @@ from t2s.backends.text.expressions import (
     number,
 )
 from t2s.backends.verilog import interfaces as port
+from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.counted_nests import nests_of
 from t2s.backends.verilog.data_types import bits_of, signal_names
 from t2s.backends.verilog.interfaces import Interface
@@ -25,27 +26,6 @@ from t2s.backends.verilog.machine_module import MachineModule
 from t2s.backends.verilog.pe import PEModule
 from t2s.backends.verilog.testbench import Testbench
 from t2s.backends.verilog.top import LIBRARY, top_module, top_of
-from t2s.backends.verilog.verilog_ast import (
-    BIT,
-    FALSE,
-    WORD,
-    ZEROS,
-    AlwaysComb,
-    Bits,
-    Generate,
-    HardwareModule,
-    Heading,
-    Instance,
-    Item,
-    Resize,
-    UnrolledFor,
-    element,
-    given,
-    print_modules,
-    put,
-    taken,
-    variable,
-)
 from t2s.core.gc_pause import gc_paused
 from t2s.core.ops import C_FUNCTIONS
 from t2s.graph.graph import Graph
@@ -81,7 +61,7 @@ NAME = "verilog"
 def files_of(graph: Graph, timing: DeviceTimes, bounds: Bounds) -> Mapping[str, str]:
     """The files, with FIFOs that have room for ``bounds`` and a testbench set to ``timing``.
 
-    In the order in which a compiler has to read them.  Raises ``UnsupportedError`` if
+    They are in the order in which a compiler has to read them.  Raises ``UnsupportedError`` if
     ``supports`` is not empty.
     """
     nests = nests_of(graph)
@@ -101,10 +81,10 @@ def files_of(graph: Graph, timing: DeviceTimes, bounds: Bounds) -> Mapping[str, 
             pe = PEModule(interface, node, nests[node.name], name)
             built, space = (pe.build(),), pe.space
         array = array_module(interface, names.module, name, tuple(space.values()))
-        files[f"{names.module}.sv"] = print_modules((*built, array))
+        files[f"{names.module}.sv"] = ast.print_modules((*built, array))
     sources = [*files, "top.sv", "testbench.sv"]
-    files["top.sv"] = print_modules((top_module(top, bounds),))
-    files["testbench.sv"] = print_modules((Testbench(top, timing, bounds).build(),))
+    files["top.sv"] = ast.print_modules((top_module(top, bounds),))
+    files["testbench.sv"] = ast.print_modules((Testbench(top, timing, bounds).build(),))
     command = ("-Wno-fatal --cc --exe --build --top-module testbench", *sources, *_LAST)
     files["verilator.f"] = "\n".join((*command, ""))
     return {**files, **{name: _text(name) for name in _LAST}}
@@ -123,7 +103,7 @@ def _functions_of_c(place: str) -> list[str]:
     return [pattern.format(name=name, **of) for name in C_FUNCTIONS.values() for of in _WIDTHS]
 
 
-# The module of a node: its PEs, and the ways from their ports to the elements of channels.
+# The module of a node: its PEs, and the connections from their ports to elements of channels.
 
 PE = "pe"
 ELEMENT = "at"
@@ -131,62 +111,72 @@ ELEMENT = "at"
 
 def array_module(
     interface: Interface, name: str, pe_module: str, space: Sequence[str]
-) -> HardwareModule:
+) -> ast.HardwareModule:
     """The module ``name`` of a node, over instances of ``pe_module``.
 
-    ``space`` are the names of the ports of a PE that take its place in the array.
+    ``space`` are the ports of a PE that get its coordinates in the array.
     """
     node, places = interface.node, interface.node.place_count
     fresh = interface.identifiers.fresh
     pe = fresh(PE)
-    ports = [taken(port.CLOCK), taken(port.RESET), taken(port.INTERVAL, WORD)]
-    ports += [taken(text, bits_of(p.type)) for p, text in interface.parameters]
-    declarations: list[Item] = []
-    routes: list[Item] = []
+    ports = [
+        ast.input_port(port.CLOCK),
+        ast.input_port(port.RESET),
+        ast.input_port(port.INTERVAL, ast.WORD),
+    ]
+    ports += [ast.input_port(text, bits_of(p.type)) for p, text in interface.parameters]
+    declarations: list[ast.Item] = []
+    routes: list[ast.Item] = []
     connections: list[tuple[str, TargetExpression]] = [
         (text, Name(name=text)) for text in (port.CLOCK, port.RESET, port.INTERVAL)
     ]
     connections += zip(space, _place(node, pe), strict=True)
     connections += [(text, Name(name=text)) for _, text in interface.parameters]
 
-    def each(text: str, type: Bits) -> Name:
+    def each(text: str, type: ast.Bits) -> Name:
         """A variable with an element for each PE, connected to the PE's port ``text``."""
         wire = fresh(f"pe_{text}")
-        declarations.append(variable(wire, type, places))
-        connections.append((text, element(wire, Name(name=pe))))
+        declarations.append(ast.variable(wire, type, places))
+        connections.append((text, ast.element(wire, Name(name=pe))))
         return Name(name=wire)
 
     for taking in interface.taking:
         count = taking.channel.element_count
-        ports += [taken(taking.valid, BIT, count), taken(taking.token, taking.type, count)]
-        ports.append(given(taking.pop, BIT, count))
-        where, pop = each(taking.at, WORD), each(taking.pop, BIT)
-        at = element(where.name, Name(name=pe))
+        ports += [
+            ast.input_port(taking.valid, ast.BIT, count),
+            ast.input_port(taking.token, taking.type, count),
+        ]
+        ports.append(ast.output_port(taking.pop, ast.BIT, count))
+        where, pop = each(taking.at, ast.WORD), each(taking.pop, ast.BIT)
+        at = ast.element(where.name, Name(name=pe))
         connections += [
-            (taking.valid, element(taking.valid, at)),
-            (taking.token, element(taking.token, at)),
+            (taking.valid, ast.element(taking.valid, at)),
+            (taking.token, ast.element(taking.token, at)),
         ]
         routes.append(_pops(taking.pop, count, places, pop.name, where.name))
     for sending in interface.sending:
         count = sending.channel.element_count
-        ports += [taken(sending.space, BIT, count), given(sending.push, BIT, count)]
-        ports.append(given(sending.value, sending.type, count))
-        where, push = each(sending.at, WORD), each(sending.push, BIT)
+        ports += [
+            ast.input_port(sending.space, ast.BIT, count),
+            ast.output_port(sending.push, ast.BIT, count),
+        ]
+        ports.append(ast.output_port(sending.value, sending.type, count))
+        where, push = each(sending.at, ast.WORD), each(sending.push, ast.BIT)
         value = each(sending.value, sending.type)
-        at = element(where.name, Name(name=pe))
-        connections.append((sending.space, element(sending.space, at)))
+        at = ast.element(where.name, Name(name=pe))
+        connections.append((sending.space, ast.element(sending.space, at)))
         names = (push.name, where.name, value.name)
         routes.append(_pushes(sending.push, sending.value, count, places, names))
     for straight in interface.straight:
         text = straight.variable.name
         ports.append(replace(straight, variable=replace(straight.variable, count=places)))
-        connections.append((text, element(text, Name(name=pe))))
-    instance = Instance(module=pe_module, name="one", connections=tuple(connections))
-    repeat = Generate(variable=pe, count=places, label="place", items=(instance,))
+        connections.append((text, ast.element(text, Name(name=pe))))
+    instance = ast.Instance(module=pe_module, name="one", connections=tuple(connections))
+    repeat = ast.Generate(variable=pe, count=places, label="place", items=(instance,))
     if routes:
-        routes.insert(0, Heading(text="from PEs to channels"))
+        routes.insert(0, ast.Heading(text="from PEs to channels"))
     items = (*declarations, repeat, *routes)
-    return HardwareModule(name=name, about=_about(node), ports=tuple(ports), items=items)
+    return ast.HardwareModule(name=name, about=_about(node), ports=tuple(ports), items=items)
 
 
 def _about(node: Node) -> tuple[str, ...]:
@@ -198,11 +188,11 @@ def _about(node: Node) -> tuple[str, ...]:
 
 def _place(node: Node, pe: str) -> list[TargetExpression]:
     """The point of the space domain of PE number ``pe``, in row-major order."""
-    found: list[TargetExpression] = []
+    coordinates: list[TargetExpression] = []
     for at, dimension in enumerate(node.space):
         inside = prod(other.extent for other in node.space[at + 1 :])
-        found.append(_coordinate(dimension, inside, at == 0, pe))
-    return found
+        coordinates.append(_coordinate(dimension, inside, at == 0, pe))
+    return coordinates
 
 
 def _coordinate(
@@ -215,33 +205,40 @@ def _coordinate(
         place = Binary(operator="%", left=place, right=number(dimension.extent))
     if dimension.minimum:
         place = Binary(operator="+", left=place, right=number(dimension.minimum))
-    return Resize(bits=32, value=place)
+    return ast.Resize(bits=32, value=place)
 
 
-def _pops(pop: str, count: int, places: int, pops: str, where: str) -> Item:
-    clear: TargetStatement = UnrolledFor(
-        variable=ELEMENT, count=count, body=(put(element(pop, Name(name=ELEMENT)), FALSE),)
-    )
-    at = element(where, Name(name=PE))
-    set_one = If(
-        condition=element(pops, Name(name=PE)),
-        then=(put(element(pop, at), element(pops, Name(name=PE))),),
-    )
-    return AlwaysComb(body=(clear, UnrolledFor(variable=PE, count=places, body=(set_one,))))
-
-
-def _pushes(push: str, value: str, count: int, places: int, names: tuple[str, str, str]) -> Item:
-    pushes, where, values = names
-    here, one = Name(name=ELEMENT), Name(name=PE)
-    clear = UnrolledFor(
+def _pops(pop: str, count: int, places: int, pops: str, where: str) -> ast.Item:
+    clear: TargetStatement = ast.UnrolledFor(
         variable=ELEMENT,
         count=count,
-        body=(put(element(push, here), FALSE), put(element(value, here), ZEROS)),
+        body=(ast.put(ast.element(pop, Name(name=ELEMENT)), ast.FALSE),),
     )
-    at = element(where, one)
+    at = ast.element(where, Name(name=PE))
+    set_one = If(
+        condition=ast.element(pops, Name(name=PE)),
+        then=(ast.put(ast.element(pop, at), ast.element(pops, Name(name=PE))),),
+    )
+    return ast.AlwaysComb(body=(clear, ast.UnrolledFor(variable=PE, count=places, body=(set_one,))))
+
+
+def _pushes(
+    push: str, value: str, count: int, places: int, names: tuple[str, str, str]
+) -> ast.Item:
+    pushes, where, values = names
+    element_index, pe_index = Name(name=ELEMENT), Name(name=PE)
+    clear = ast.UnrolledFor(
+        variable=ELEMENT,
+        count=count,
+        body=(
+            ast.put(ast.element(push, element_index), ast.FALSE),
+            ast.put(ast.element(value, element_index), ast.ZEROS),
+        ),
+    )
+    at = ast.element(where, pe_index)
     then = (
-        put(element(push, at), element(pushes, one)),
-        put(element(value, at), element(values, one)),
+        ast.put(ast.element(push, at), ast.element(pushes, pe_index)),
+        ast.put(ast.element(value, at), ast.element(values, pe_index)),
     )
-    set_one = If(condition=element(pushes, one), then=then)
-    return AlwaysComb(body=(clear, UnrolledFor(variable=PE, count=places, body=(set_one,))))
+    set_one = If(condition=ast.element(pushes, pe_index), then=then)
+    return ast.AlwaysComb(body=(clear, ast.UnrolledFor(variable=PE, count=places, body=(set_one,))))

@@ -1,8 +1,8 @@
 """Expressions of t2s as expressions of SystemVerilog.
 
-SystemVerilog widens operands to the context of an expression; here every operator that may carry
-is cut to its own width, so that numbers wrap around where t2s says.  Vectors are computed lane by
-lane, in a loop over the lanes; trees over lanes get a variable of their own.
+SystemVerilog widens operands to the context of an expression; here the result of every operator
+that may carry is cut to its own width, so that numbers wrap around as in t2s.  Vectors are computed
+lane by lane, in a loop over the lanes; trees over lanes get a variable of their own.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ _CALLED = (*_INTEGER_ONLY, Op.MINIMUM, Op.MAXIMUM, Op.ABSOLUTE)
 
 
 def unsupported_term(term: Term) -> str | None:
-    """Why a node of an expression has no spelling; ``None`` if it has one."""
+    """Why the backend does not support a node of an expression; ``None`` if it does."""
     match term:
         case Apply(operator=operator, operands=operands):
             if operands[0].type.is_float:
@@ -118,9 +118,9 @@ def unsupported_term(term: Term) -> str | None:
         case Broadcast() | LaneNumbers() | ReduceLanes() | Insert():
             pass
         case BitOperator():
-            return "operators on the bits of words are not written as SystemVerilog yet"
+            return "operators on the bits of words are not supported in SystemVerilog yet"
         case _:
-            return f"{term.__class__.__name__} is not written as SystemVerilog yet"
+            return f"{term.__class__.__name__} is not supported in SystemVerilog yet"
     return None
 
 
@@ -140,19 +140,19 @@ class ExpressionWriter:
     def assign(self, target: str, value: Expr) -> list[TargetStatement]:
         """Statements that set a variable of the type of ``value``."""
         if value.type.lanes == 1:
-            wanted: TargetStatement = put(target, self.scalar(value))
+            assignment: TargetStatement = put(target, self.scalar(value))
         else:
             each = put(element(target, Name(name=LANE)), self.scalar(value, Name(name=LANE)))
-            wanted = UnrolledFor(variable=LANE, count=value.type.lanes, body=(each,))
-        return [*self.take_before(), wanted]
+            assignment = UnrolledFor(variable=LANE, count=value.type.lanes, body=(each,))
+        return [*self.take_before(), assignment]
 
     def take_before(self) -> list[TargetStatement]:
-        """The statements that have to come before what was written since the last call."""
+        """The statements that have to precede what was written since the last call."""
         taken, self.before = self.before, []
         return taken
 
     def index(self, expr: Expr) -> TargetExpression:
-        """An index, or a bound of a loop: 32 bits with a sign, whatever its type."""
+        """An index or a loop bound, as a signed number of 32 bits, whatever its type."""
         return convert(self.scalar(expr), expr.type, INT32)
 
     def scalar(self, expr: Expr, lane: TargetExpression | None = None) -> TargetExpression:
@@ -185,29 +185,31 @@ class ExpressionWriter:
                 return convert(lane, INT32, type)
             case ReduceLanes(operator=operator, value=value):
                 return self._tree(operator, value)
-            case Insert(vector=vector, lane=wanted, value=value):
+            case Insert(vector=vector, lane=inserted_lane, value=value):
                 assert lane is not None
-                here = convert(self.scalar(wanted), wanted.type, INT64)
+                position = convert(self.scalar(inserted_lane), inserted_lane.type, INT64)
                 return Ternary(
-                    condition=Binary(operator="==", left=here, right=convert(lane, INT32, INT64)),
+                    condition=Binary(
+                        operator="==", left=position, right=convert(lane, INT32, INT64)
+                    ),
                     if_true=self.scalar(value),
                     if_false=self.scalar(vector, lane),
                 )
         raise TypeError(f"{expr.__class__.__name__} has no spelling in SystemVerilog")
 
     def _tree(self, operator: Op, value: Expr) -> TargetExpression:
-        """All lanes combined: neighbors pairwise, an odd last one is carried over."""
+        """All lanes combined pairwise, level by level; an odd last lane is carried over."""
         type = value.type
         name = self.identifiers.fresh("lanes")
         self.declarations.append(Declaration(variable=Signal(name=name, type=bits_of(type))))
         self.before += self.assign(name, value)
         scalar = type.scalar
-        left = [signed_as(element(name, lane), scalar) for lane in range(type.lanes)]
-        while len(left) > 1:
-            pairs = zip(left[0::2], left[1::2], strict=False)
+        remaining = [signed_as(element(name, lane), scalar) for lane in range(type.lanes)]
+        while len(remaining) > 1:
+            pairs = zip(remaining[0::2], remaining[1::2], strict=False)
             combined = [apply(operator, scalar, pair) for pair in pairs]
-            left = [*combined, *left[len(left) - len(left) % 2 :]]
-        return left[0]
+            remaining = [*combined, *remaining[len(remaining) - len(remaining) % 2 :]]
+        return remaining[0]
 
 
 INT64 = Type(Kind.INT, 64)

@@ -1,7 +1,7 @@
-"""What machines may meet that they cannot take, and how the testbench notices.
+"""Faults of machines, and how the testbench detects them.
 
-A machine says itself that no alternative holds for its tokens, that a memory of its own is full,
-and so on; that an address is outside of a tensor is seen where the length of the tensor is known.
+A machine itself reports that no alternative holds for its tokens, that a sorted memory is full, and
+so on; an address outside of a tensor is detected where the length of the tensor is known.
 """
 
 from __future__ import annotations
@@ -19,29 +19,17 @@ from t2s.backends.text.expressions import (
     call,
     number,
 )
+from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.interfaces import TAG_BITS, Interface, LoadPort, StorePort
 from t2s.backends.verilog.sorted_memory import POINTS
 from t2s.backends.verilog.top import NodeNames, Top
-from t2s.backends.verilog.verilog_ast import (
-    WORD,
-    AlwaysComb,
-    Heading,
-    Item,
-    Resize,
-    UnrolledFor,
-    both,
-    either,
-    element,
-    put,
-    variable,
-)
 from t2s.graph.graph import Graph
 
 P = "p"
 
 
 class Fault(Enum):
-    """What a machine has met; the values are those of its port ``fault``, 0 is nothing."""
+    """The kinds of faults; the values are those of the port ``fault``, where 0 is no fault."""
 
     TOKENS = 1
     POINTS = 2
@@ -51,7 +39,7 @@ class Fault(Enum):
 
 
 def fault_text(graph: Graph, cycle: int, kind: int, node: int, place: int, tensor: int) -> str:
-    """What a machine has met, and when."""
+    """The message of a fault."""
     machine = graph.nodes[node]
     name = repr(machine.name) if machine.place_count == 1 else f"number {place} of {machine.name!r}"
     match Fault(kind):
@@ -79,7 +67,7 @@ class FaultNames:
 
     @property
     def all(self) -> tuple[str, str, str, str]:
-        """In the order in which they are reported."""
+        """All names, in the order in which they are reported."""
         return self.kind, self.node, self.place, self.tensor
 
 
@@ -93,30 +81,30 @@ class FaultFinder:
 
     @property
     def needed(self) -> bool:
-        """Whether any node may meet anything."""
+        """Whether any node can have a fault."""
         return any(interface.may_fail for interface, _ in self.top.nodes)
 
-    def build(self) -> list[Item]:
-        """The items."""
+    def build(self) -> list[ast.Item]:
+        """The items of the module."""
         if not self.needed:
             return []
-        body: list[TargetStatement] = [put(name, number(0)) for name in self.names.all]
+        body: list[TargetStatement] = [ast.put(name, number(0)) for name in self.names.all]
         for position, (interface, names) in enumerate(self.top.nodes):
             if interface.may_fail:
                 checks = self._checks(position, interface, names)
                 count = interface.node.place_count
-                body.append(UnrolledFor(variable=P, count=count, body=tuple(checks)))
+                body.append(ast.UnrolledFor(variable=P, count=count, body=tuple(checks)))
         return [
-            Heading(text="what machines cannot take"),
-            *(variable(name, WORD) for name in self.names.all),
-            AlwaysComb(body=tuple(body)),
+            ast.Heading(text="what machines cannot take"),
+            *(ast.variable(name, ast.WORD) for name in self.names.all),
+            ast.AlwaysComb(body=tuple(body)),
         ]
 
     def _checks(
         self, position: int, interface: Interface, names: NodeNames
     ) -> Iterator[TargetStatement]:
         tensors = [tensor.name for tensor in self.top.graph.tensors]
-        own = Resize(bits=32, value=_of(names.fault))
+        own = ast.Resize(bits=32, value=_of(names.fault))
         yield self._if(_unequal(_of(names.fault), 0), own, position, 0)
         outside = number(Fault.TENSOR.value)
         fires = _of(names.fires)
@@ -127,17 +115,17 @@ class FaultFinder:
             )
             length = self.lengths[port.tensor.name]
             beyond = Binary(operator=">", left=last, right=length)
-            wrong = both(fires, _of(access.enable), beyond)
+            wrong = ast.both(fires, _of(access.enable), beyond)
             yield self._if(wrong, outside, position, tensors.index(port.tensor.name))
         for search, signals in zip(interface.searches, names.searches, strict=True):
             begin, end = _of(signals.begin), _of(signals.end)
             some = Binary(operator="<", left=call("$signed", begin), right=call("$signed", end))
             length = self.lengths[search.tensor.name]
-            astray = either(
+            astray = ast.either(
                 Binary(operator=">=", left=_wide(begin), right=length),
                 Binary(operator=">", left=_wide(end), right=length),
             )
-            wrong = both(fires, _of(signals.enable), some, astray)
+            wrong = ast.both(fires, _of(signals.enable), some, astray)
             yield self._if(wrong, outside, position, tensors.index(search.tensor.name))
 
     def _if(
@@ -147,20 +135,20 @@ class FaultFinder:
         return If(
             condition=condition,
             then=(
-                put(names.kind, kind),
-                put(names.node, number(node)),
-                put(names.place, Name(name=P)),
-                put(names.tensor, number(tensor)),
+                ast.put(names.kind, kind),
+                ast.put(names.node, number(node)),
+                ast.put(names.place, Name(name=P)),
+                ast.put(names.tensor, number(tensor)),
             ),
         )
 
 
 def _of(name: str) -> TargetExpression:
-    return element(name, Name(name=P))
+    return ast.element(name, Name(name=P))
 
 
 def _wide(value: TargetExpression) -> TargetExpression:
-    return Resize(bits=64, value=value)
+    return ast.Resize(bits=64, value=value)
 
 
 def _unequal(value: TargetExpression, other: int) -> TargetExpression:

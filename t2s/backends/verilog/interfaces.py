@@ -1,10 +1,10 @@
-"""What a node shows to the outside: names and types of the ports of its modules.
+"""The interface of a node: names and types of the ports of its modules.
 
-The module of one PE and that of the whole array name the same things alike; in the latter each is
-an unpacked array over the elements of a channel, or over the PEs.
+The module of one PE and that of the whole array use the same names; in the latter each port is an
+unpacked array over the elements of a channel, or over the PEs.
 
-A token is the bits of its value.  On a channel whose stream has nesting the tag is above them, as a
-signed number of ``TAG_BITS`` bits: 0 is a value, -1 is N, -2 is D, and 1, 2, ... are the stops.
+A token is the bits of its value.  On a channel whose stream has nesting, the tag is above them, as
+a signed number of ``TAG_BITS`` bits: 0 is a value, -1 is N, -2 is D, and 1, 2, ... are the stops.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from t2s.backends.verilog.verilog_ast import (
     WORD,
     Bits,
     ModulePort,
-    given,
-    taken,
+    input_port,
+    output_port,
 )
 from t2s.core.expr import Parameter
 from t2s.core.walk import walk
@@ -39,7 +39,7 @@ FAULT_TYPE = Bits(width=3)
 
 
 def token_bits(channel: Channel) -> Bits:
-    """What a channel carries."""
+    """The type of the tokens of a channel."""
     element = bits_of(channel.stream.element)
     return element if channel.stream.nesting == 0 else Bits(width=element.total + TAG_BITS)
 
@@ -69,13 +69,13 @@ class SendingPort:
 
     @property
     def keeps_values(self) -> bool:
-        """Whether a token has a value whatever its tag is."""
+        """Whether every token has a value, whatever its tag."""
         return self.channel.stream.values_under_tags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadPort:
-    """The place of a load statement in memory, and what is there."""
+    """The ports of a load statement: the address, and the data."""
 
     statement: Load
     tensor: Tensor
@@ -87,9 +87,9 @@ class LoadPort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorePort:
-    """The place of a store statement in memory, and what is to be there.
+    """The ports of a store statement: the address, and the data.
 
-    ``timed`` says that it takes the store latency of the device's memory.
+    With ``timed`` it takes the store latency of the device's memory.
     """
 
     statement: Store
@@ -103,7 +103,7 @@ class StorePort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPort:
-    """A search in memory: what for, between which positions, and the position found."""
+    """The ports of a search in memory: the value, the range of positions, and the result."""
 
     statement: Search
     tensor: Tensor
@@ -117,9 +117,9 @@ class SearchPort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interface:
-    """All ports of a node, beside clock and reset, and the identifiers they take.
+    """All ports of a node, apart from clock and reset, and the identifiers in use.
 
-    ``most_bytes`` are those that one firing moves at most between the node and the device's memory.
+    ``most_bytes`` is the most that one firing moves between the node and the device's memory.
     """
 
     node: Node
@@ -134,31 +134,39 @@ class Interface:
 
     @property
     def memory(self) -> bool:
-        """Whether the node asks memory before it fires."""
+        """Whether the node has to request memory before it fires."""
         return self.most_bytes > 0
 
     @property
     def may_fail(self) -> bool:
-        """Whether the node says that it has met what it cannot take."""
+        """Whether the node reports faults."""
         return isinstance(self.node, Machine)
 
     @property
     def straight(self) -> tuple[ModulePort, ...]:
-        """The ports of one PE that leave the array as they are."""
+        """The ports of one PE that are ports of the array as they are."""
         ports: list[ModulePort] = []
         for load in self.loads:
-            ports += [given(load.enable), given(load.address, WORD), taken(load.data, load.type)]
+            ports += [
+                output_port(load.enable),
+                output_port(load.address, WORD),
+                input_port(load.data, load.type),
+            ]
         for store in self.stores:
-            ports += [given(store.enable), given(store.address, WORD)]
-            ports.append(given(store.data, store.type))
+            ports += [output_port(store.enable), output_port(store.address, WORD)]
+            ports.append(output_port(store.data, store.type))
         for search in self.searches:
-            ports += [given(search.enable), given(search.begin, WORD), given(search.end, WORD)]
-            ports += [given(search.value, search.type), taken(search.found, WORD)]
+            ports += [
+                output_port(search.enable),
+                output_port(search.begin, WORD),
+                output_port(search.end, WORD),
+            ]
+            ports += [output_port(search.value, search.type), input_port(search.found, WORD)]
         if self.memory:
-            ports += [given(READY), given(MOVED, WORD), taken(GRANTED)]
+            ports += [output_port(READY), output_port(MOVED, WORD), input_port(GRANTED)]
         if self.may_fail:
-            ports.append(given(FAULT, FAULT_TYPE))
-        return (*ports, given(FIRES), given(FINISHED))
+            ports.append(output_port(FAULT, FAULT_TYPE))
+        return (*ports, output_port(FIRES), output_port(FINISHED))
 
 
 def interface_of(graph: Graph, node: Node) -> Interface:
@@ -257,7 +265,7 @@ def _search(statement: Search, graph: Graph, fresh: Fresh) -> SearchPort:
 
 
 def _parameters_of(graph: Graph, node: Node) -> list[ScalarParameter]:
-    """The parameters that a node reads, those in the index maps of its channels included."""
+    """The parameters that a node reads, including those in the index maps of its channels."""
     ends = (
         *(index for channel in graph.inputs_of(node.name) for index in channel.sink_index),
         *(index for channel in graph.outputs_of(node.name) for index in channel.source_index),
@@ -269,13 +277,13 @@ def _parameters_of(graph: Graph, node: Node) -> list[ScalarParameter]:
 
 def ports_of_one(interface: Interface, space: Iterable[str]) -> tuple[ModulePort, ...]:
     """The ports of the module of one PE, or of one machine; ``space`` names its indices."""
-    ports = [taken(CLOCK), taken(RESET), taken(INTERVAL, WORD)]
-    ports += [taken(name, INTEGER) for name in space]
-    ports += [taken(name, bits_of(p.type)) for p, name in interface.parameters]
+    ports = [input_port(CLOCK), input_port(RESET), input_port(INTERVAL, WORD)]
+    ports += [input_port(name, INTEGER) for name in space]
+    ports += [input_port(name, bits_of(p.type)) for p, name in interface.parameters]
     for taking in interface.taking:
-        ports += [taken(taking.valid), taken(taking.token, taking.type)]
-        ports += [given(taking.pop), given(taking.at, WORD)]
+        ports += [input_port(taking.valid), input_port(taking.token, taking.type)]
+        ports += [output_port(taking.pop), output_port(taking.at, WORD)]
     for sending in interface.sending:
-        ports += [taken(sending.space), given(sending.push)]
-        ports += [given(sending.value, sending.type), given(sending.at, WORD)]
+        ports += [input_port(sending.space), output_port(sending.push)]
+        ports += [output_port(sending.value, sending.type), output_port(sending.at, WORD)]
     return (*ports, *interface.straight)

@@ -1,4 +1,4 @@
-"""What the emitted hardware has room for: the largest latencies, capacities and lengths."""
+"""The limits of the emitted hardware: the largest latencies, capacities and lengths."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Bounds:
     Attributes
     ----------
     channels: the largest latency and capacity of every channel.
-    lengths: the elements of tensors whose length is known only when the design runs, for the
-        testbench; ``OPEN_LENGTH`` of those that are not named.
+    lengths: for the testbench, the elements of tensors whose length is known only at run time;
+        ``OPEN_LENGTH`` for those that are not listed.
     """
 
     channels: Mapping[str, ChannelTimes] = field(default_factory=dict)
     lengths: Mapping[str, int] = field(default_factory=dict)
 
     def length(self, tensor: Tensor) -> int:
-        """The elements that the testbench holds of a tensor."""
+        """The elements of a tensor for which the testbench has room."""
         if tensor.open:
             return self.lengths.get(tensor.name, OPEN_LENGTH)
         return prod(tensor.allocated)
@@ -49,7 +49,7 @@ def timing_of(graph: Graph) -> DeviceTimes:
 def largest(
     *timings: DeviceTimes, graph: Graph | None = None, inputs: Mapping[str, Array] | None = None
 ) -> Bounds:
-    """Room for all of these timings, and for these inputs of a graph."""
+    """Bounds with room for all of these timings, and for these inputs of a graph."""
     names = timings[0].channels
     return Bounds(
         channels={
@@ -64,7 +64,7 @@ def largest(
 
 
 def _lengths(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, int]:
-    """Room for inputs as they are; results are not expected to be many times as long."""
+    """Lengths of open tensors: those of inputs, and for results a generous multiple."""
     most = max(OPEN_LENGTH, 4 * sum(array.size for array in inputs.values()))
     return {
         tensor.name: max(1, len(inputs[tensor.array])) if tensor.role is TensorRole.INPUT else most

@@ -2,8 +2,8 @@
 
 A machine fires in the first cycle in which its interval has passed, the heads that its next rule
 needs are valid, all channels that the rule puts into have space, and memory, if the machine has a
-port there, grants the access.  Which rule that is follows from the mode, the registers and the
-heads (``machine_rules``), never from space or from what else is valid.
+port there, grants the access.  The next rule follows from the mode, the registers and the heads
+(``machine_rules``), never from space or from other valid signals.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from t2s.backends.text.expressions import (
 )
 from t2s.backends.text.identifiers import Identifiers
 from t2s.backends.verilog import interfaces as port
+from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.data_types import bits_of, start_of
 from t2s.backends.verilog.expressions import ExpressionWriter, flat
 from t2s.backends.verilog.faults import Fault
@@ -41,32 +42,6 @@ from t2s.backends.verilog.sorted_memory import (
     sorted_memory_module,
     typed_ports,
 )
-from t2s.backends.verilog.verilog_ast import (
-    FALSE,
-    INTEGER,
-    TRUE,
-    WORD,
-    ZEROS,
-    AlwaysComb,
-    AlwaysFF,
-    Bits,
-    Concatenation,
-    Constant,
-    ContinuousAssignment,
-    HardwareModule,
-    Heading,
-    Instance,
-    Item,
-    Resize,
-    Slice,
-    UnrolledFor,
-    both,
-    either,
-    element,
-    negation,
-    put,
-    variable,
-)
 from t2s.core.types import INT32
 from t2s.graph.analysis import path_bytes
 from t2s.graph.graph import Graph
@@ -74,7 +49,7 @@ from t2s.graph.nodes import Machine, Register, SortedMemory
 
 
 class MachineModule:
-    """Builds the module, and those of its sorted memories, which come before it."""
+    """Builds the module, after those of its sorted memories."""
 
     def __init__(
         self, graph: Graph, interface: Interface, node: Machine, name: str, modules: Identifiers
@@ -123,14 +98,14 @@ class MachineModule:
             full=fresh(f"{name}_{ports.full}"),
         )
 
-    def build(self) -> tuple[HardwareModule, ...]:
+    def build(self) -> tuple[ast.HardwareModule, ...]:
         """The modules."""
         self.rules.build()
         memories = [
             sorted_memory_module(memory, self.modules.fresh(f"{self.name}_{memory.name}"))
             for memory in self.node.memories
         ]
-        items: list[Item] = [
+        items: list[ast.Item] = [
             *self._constants(),
             *self._heads(),
             *self._storage(),
@@ -139,7 +114,7 @@ class MachineModule:
             *self._firing(),
             *self._effects(memories).build(),
         ]
-        module = HardwareModule(
+        module = ast.HardwareModule(
             name=self.name,
             about=(f"One machine of {self.node.name}.",),
             ports=ports_of_one(self.interface, self.space.values()),
@@ -151,83 +126,89 @@ class MachineModule:
     # ---------------------------------------------------------------------------------- state
 
     @property
-    def _mode_type(self) -> Bits:
-        return Bits(width=max(1, (len(self.node.modes) - 1).bit_length()))
+    def _mode_type(self) -> ast.Bits:
+        return ast.Bits(width=max(1, (len(self.node.modes) - 1).bit_length()))
 
-    def _constants(self) -> list[Item]:
+    def _constants(self) -> list[ast.Item]:
         names = self.state.modes.values()
-        return [Constant(name=n, type=self._mode_type, value=at) for at, n in enumerate(names)]
+        return [ast.Constant(name=n, type=self._mode_type, value=at) for at, n in enumerate(names)]
 
-    def _storage(self) -> list[Item]:
-        items: list[Item] = [
-            Heading(text="what is kept"),
-            variable(self.state.mode, self._mode_type),
+    def _storage(self) -> list[ast.Item]:
+        items: list[ast.Item] = [
+            ast.Heading(text="what is kept"),
+            ast.variable(self.state.mode, self._mode_type),
         ]
         for register in self.node.registers:
             count = prod(register.shape) if register.shape else None
-            items.append(variable(self.state.files[register.name], bits_of(register.type), count))
+            items.append(
+                ast.variable(self.state.files[register.name], bits_of(register.type), count)
+            )
         for memory in self.node.memories:
             names = self.state.points[memory.name]
             items += [
-                variable(p.variable.name, p.variable.type)
+                ast.variable(p.variable.name, p.variable.type)
                 for p in typed_ports(memory, names)
                 if p.variable.name != names.enable
             ]
         return items
 
-    def _heads(self) -> list[Item]:
-        items: list[Item] = [Heading(text="heads")] if self.node.heads else []
+    def _heads(self) -> list[ast.Item]:
+        items: list[ast.Item] = [ast.Heading(text="heads")] if self.node.heads else []
         ports = {taking.channel.name: taking for taking in self.interface.taking}
         for head in self.node.heads:
             taking, names = ports[head.channel], self.state.heads[head.channel]
             items += self._head(taking, names[head.value], head.tag and names[head.tag])
         return items
 
-    def _head(self, taking: TakingPort, value: str, tag: str | None) -> list[Item]:
+    def _head(self, taking: TakingPort, value: str, tag: str | None) -> list[ast.Item]:
         token, type = Name(name=taking.token), bits_of(taking.channel.stream.element)
-        items: list[Item] = [variable(value, type)]
+        items: list[ast.Item] = [ast.variable(value, type)]
         if tag is None:
-            return [*items, ContinuousAssignment(target=Name(name=value), value=token)]
-        low = Slice(base=token, high=type.total - 1, low=0)
-        high = Slice(base=token, high=taking.type.width - 1, low=type.total)
-        wide = Resize(bits=32, value=call("$signed", high))
+            return [*items, ast.ContinuousAssignment(target=Name(name=value), value=token)]
+        low = ast.Slice(base=token, high=type.total - 1, low=0)
+        high = ast.Slice(base=token, high=taking.type.width - 1, low=type.total)
+        wide = ast.Resize(bits=32, value=call("$signed", high))
         return [
             *items,
-            variable(tag, INTEGER),
-            ContinuousAssignment(target=Name(name=value), value=low),
-            ContinuousAssignment(target=Name(name=tag), value=wide),
+            ast.variable(tag, ast.INTEGER),
+            ast.ContinuousAssignment(target=Name(name=value), value=low),
+            ast.ContinuousAssignment(target=Name(name=tag), value=wide),
         ]
 
     # --------------------------------------------------------------------------------- firing
 
-    def _control(self) -> list[Item]:
+    def _control(self) -> list[ast.Item]:
         rules = self.rules.rules
-        items: list[Item] = [Heading(text="what the present firing needs, and where")]
+        items: list[ast.Item] = [ast.Heading(text="what the present firing needs, and where")]
         static = ExpressionWriter(names=self.state.start, identifiers=self.identifiers)
         for taking in self.interface.taking:
             name = taking.channel.name
-            items.append(variable(self.needs[name]))
+            items.append(ast.variable(self.needs[name]))
             takers = any_of([rule for rule in rules if name in rule.rule.takes])
-            items.append(ContinuousAssignment(target=Name(name=self.needs[name]), value=takers))
+            items.append(ast.ContinuousAssignment(target=Name(name=self.needs[name]), value=takers))
             where = flat(
                 tuple(static.index(i) for i in taking.channel.sink_index), taking.channel.shape
             )
-            items.append(ContinuousAssignment(target=Name(name=taking.at), value=where))
+            items.append(ast.ContinuousAssignment(target=Name(name=taking.at), value=where))
         for sending in self.interface.sending:
             name = sending.channel.name
-            items.append(variable(self.offers[name]))
+            items.append(ast.variable(self.offers[name]))
             senders = any_of([rule for rule in rules if any(s.channel == name for s in rule.sent)])
-            items.append(ContinuousAssignment(target=Name(name=self.offers[name]), value=senders))
+            items.append(
+                ast.ContinuousAssignment(target=Name(name=self.offers[name]), value=senders)
+            )
             where = flat(
                 tuple(static.index(i) for i in sending.channel.source_index), sending.channel.shape
             )
-            items.append(ContinuousAssignment(target=Name(name=sending.at), value=where))
+            items.append(ast.ContinuousAssignment(target=Name(name=sending.at), value=where))
         if self.interface.memory:
-            items.append(ContinuousAssignment(target=Name(name=port.MOVED), value=self._moved()))
+            items.append(
+                ast.ContinuousAssignment(target=Name(name=port.MOVED), value=self._moved())
+            )
         return items
 
     def _moved(self) -> TargetExpression:
-        """The bytes of the next rule."""
+        """The bytes that the next rule moves."""
         costs = [sum(path_bytes(self.graph, path)) for path in self.node.paths()]
         moved: TargetExpression = number(0)
         for cost in sorted(set(costs) - {0}):
@@ -235,47 +216,53 @@ class MachineModule:
             moved = Ternary(condition=any_of(rules), if_true=number(cost), if_false=moved)
         return moved
 
-    def _firing(self) -> list[Item]:
+    def _firing(self) -> list[ast.Item]:
         fires = Name(name=port.FIRES)
         conditions: list[TargetExpression] = [
             Name(name=self.decided),
             Binary(operator="==", left=Name(name=self.cooldown), right=number(0)),
         ]
         for sending in self.interface.sending:
-            absent = negation(Name(name=self.offers[sending.channel.name]))
-            conditions.append(either(absent, Name(name=sending.space)))
-        items: list[Item] = [
-            Heading(text="firing"),
-            variable(self.cooldown, WORD),
-            variable(self.decided),
-            ContinuousAssignment(target=Name(name=self.decided), value=any_of(self.rules.rules)),
+            absent = ast.negation(Name(name=self.offers[sending.channel.name]))
+            conditions.append(ast.either(absent, Name(name=sending.space)))
+        items: list[ast.Item] = [
+            ast.Heading(text="firing"),
+            ast.variable(self.cooldown, ast.WORD),
+            ast.variable(self.decided),
+            ast.ContinuousAssignment(
+                target=Name(name=self.decided), value=any_of(self.rules.rules)
+            ),
         ]
         if self.interface.memory:
             items.append(
-                ContinuousAssignment(target=Name(name=port.READY), value=both(*conditions))
+                ast.ContinuousAssignment(target=Name(name=port.READY), value=ast.both(*conditions))
             )
-            allowed = both(Name(name=port.READY), Name(name=port.GRANTED))
-            items.append(ContinuousAssignment(target=fires, value=allowed))
+            allowed = ast.both(Name(name=port.READY), Name(name=port.GRANTED))
+            items.append(ast.ContinuousAssignment(target=fires, value=allowed))
         else:
-            items.append(ContinuousAssignment(target=fires, value=both(*conditions)))
+            items.append(ast.ContinuousAssignment(target=fires, value=ast.both(*conditions)))
         for taking in self.interface.taking:
             needs = Name(name=self.needs[taking.channel.name])
             items.append(
-                ContinuousAssignment(target=Name(name=taking.pop), value=both(fires, needs))
+                ast.ContinuousAssignment(target=Name(name=taking.pop), value=ast.both(fires, needs))
             )
         for sending in self.interface.sending:
             offers = Name(name=self.offers[sending.channel.name])
             items.append(
-                ContinuousAssignment(target=Name(name=sending.push), value=both(fires, offers))
+                ast.ContinuousAssignment(
+                    target=Name(name=sending.push), value=ast.both(fires, offers)
+                )
             )
         return [*items, self._fault()]
 
-    def _fault(self) -> Item:
-        """What the machine has met that it cannot take."""
+    def _fault(self) -> ast.Item:
+        """The fault of the machine."""
         fires = Name(name=port.FIRES)
         known = {name for names in self.state.heads.values() for name in names.values()}
         tags = [
-            both(Name(name=rule.taken), Binary(operator="!=", left=sent.tag, right=_cut(sent.tag)))
+            ast.both(
+                Name(name=rule.taken), Binary(operator="!=", left=sent.tag, right=_cut(sent.tag))
+            )
             for rule in self.rules.rules
             for sent in rule.sent
             if isinstance(sent.tag, Name) and sent.tag.name not in known
@@ -289,12 +276,12 @@ class MachineModule:
             (Fault.TOKENS, self.rules.stray, ()),
         ):
             if conditions:
-                what = put(port.FAULT, number(kind.value))
-                condition = both(*when, either(*conditions))
+                what = ast.put(port.FAULT, number(kind.value))
+                condition = ast.both(*when, ast.either(*conditions))
                 chain = (If(condition=condition, then=(what,), otherwise=chain),)
-        return AlwaysComb(body=(put(port.FAULT, number(0)), *chain))
+        return ast.AlwaysComb(body=(ast.put(port.FAULT, number(0)), *chain))
 
-    def _effects(self, memories: list[HardwareModule]) -> Effects:
+    def _effects(self, memories: list[ast.HardwareModule]) -> Effects:
         return Effects(
             interface=self.interface,
             node=self.node,
@@ -307,11 +294,11 @@ class MachineModule:
 
 
 def _cut(tag: TargetExpression) -> TargetExpression:
-    """A tag as a token carries it."""
-    return Resize(bits=32, value=call("$signed", Resize(bits=TAG_BITS, value=tag)))
+    """A tag with the number of bits that tokens have for it."""
+    return ast.Resize(bits=32, value=call("$signed", ast.Resize(bits=TAG_BITS, value=tag)))
 
 
-# What a firing of a machine leaves behind: tokens, registers, memories and the next mode.
+# The effects of a firing of a machine: tokens, registers, memories and the next mode.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -322,26 +309,26 @@ class Effects:
     node: Machine
     state: State
     rules: Sequence[RuleLogic]
-    modules: Sequence[HardwareModule]
+    modules: Sequence[ast.HardwareModule]
     cooldown: str
-    mode_type: Bits
+    mode_type: ast.Bits
 
-    def build(self) -> tuple[Item, ...]:
+    def build(self) -> tuple[ast.Item, ...]:
         """The items."""
         return (*self._memories(), *self._tokens(), *self._after())
 
-    def _fresh(self, wanted: str) -> str:
-        return self.interface.identifiers.fresh(wanted)
+    def _fresh(self, name: str) -> str:
+        return self.interface.identifiers.fresh(name)
 
     # --------------------------------------------------------------------------------- values
 
-    def _tokens(self) -> list[Item]:
-        items: list[Item] = [Heading(text="tokens")] if self.interface.sending else []
+    def _tokens(self) -> list[ast.Item]:
+        items: list[ast.Item] = [ast.Heading(text="tokens")] if self.interface.sending else []
         for sending in self.interface.sending:
             items += self._token(sending)
         return items
 
-    def _token(self, sending: SendingPort) -> list[Item]:
+    def _token(self, sending: SendingPort) -> list[ast.Item]:
         """The token that the next rule puts into a channel."""
         channel = sending.channel
         element_type = bits_of(channel.stream.element)
@@ -357,94 +344,98 @@ class Effects:
                         data: TargetExpression = Name(name=sent.value)
                         if isinstance(sent.tag, Name) and not sending.keeps_values:
                             is_value = Binary(operator="==", left=sent.tag, right=number(0))
-                            data = Ternary(condition=is_value, if_true=data, if_false=ZEROS)
-                        own.append(put(value, data))
+                            data = Ternary(condition=is_value, if_true=data, if_false=ast.ZEROS)
+                        own.append(ast.put(value, data))
                     if sent.tag is not None:
-                        own.append(put(tag, sent.tag))
+                        own.append(ast.put(tag, sent.tag))
                     if own:
                         condition = Name(name=rule.taken)
                         body = (If(condition=condition, then=tuple(own), otherwise=body),)
-        items: list[Item] = [variable(value, element_type)]
-        start: list[TargetStatement] = [put(value, ZEROS)]
+        items: list[ast.Item] = [ast.variable(value, element_type)]
+        start: list[TargetStatement] = [ast.put(value, ast.ZEROS)]
         whole: TargetExpression = Name(name=value)
         if tagged:
-            items.append(variable(tag, INTEGER))
-            start.append(put(tag, number(0)))
-            whole = Concatenation(parts=(Resize(bits=TAG_BITS, value=Name(name=tag)), whole))
+            items.append(ast.variable(tag, ast.INTEGER))
+            start.append(ast.put(tag, number(0)))
+            whole = ast.Concatenation(
+                parts=(ast.Resize(bits=TAG_BITS, value=Name(name=tag)), whole)
+            )
         return [
             *items,
-            AlwaysComb(body=(*start, *body)),
-            ContinuousAssignment(target=Name(name=sending.value), value=whole),
+            ast.AlwaysComb(body=(*start, *body)),
+            ast.ContinuousAssignment(target=Name(name=sending.value), value=whole),
         ]
 
-    def _memories(self) -> list[Item]:
+    def _memories(self) -> list[ast.Item]:
         """The sorted memories, and what the next rule does with them."""
-        items: list[Item] = []
+        items: list[ast.Item] = []
         for memory, module in zip(self.node.memories, self.modules, strict=True):
             names = self.state.points[memory.name]
             adding = [rule for rule in self.rules if memory.name in rule.added]
             dropping = [rule for rule in self.rules if memory.name in rule.dropped]
             items += [
-                ContinuousAssignment(target=Name(name=names.add), value=any_of(adding)),
-                ContinuousAssignment(target=Name(name=names.drop), value=any_of(dropping)),
+                ast.ContinuousAssignment(target=Name(name=names.add), value=any_of(adding)),
+                ast.ContinuousAssignment(target=Name(name=names.drop), value=any_of(dropping)),
             ]
             for at, target in enumerate((*names.keys, names.value)):
-                chosen: TargetExpression = ZEROS
+                chosen: TargetExpression = ast.ZEROS
                 for rule in reversed(adding):
-                    one = Name(name=rule.added[memory.name][at])
-                    chosen = Ternary(condition=Name(name=rule.taken), if_true=one, if_false=chosen)
-                items.append(ContinuousAssignment(target=Name(name=target), value=chosen))
+                    added = Name(name=rule.added[memory.name][at])
+                    chosen = Ternary(
+                        condition=Name(name=rule.taken), if_true=added, if_false=chosen
+                    )
+                items.append(ast.ContinuousAssignment(target=Name(name=target), value=chosen))
             inside = typed_ports(memory, point_ports(memory))
             pairs = zip(inside, typed_ports(memory, names), strict=True)
             connections = [(text, Name(name=text)) for text in (port.CLOCK, port.RESET)]
             connections += [(a.variable.name, Name(name=b.variable.name)) for a, b in pairs]
             instance = self._fresh(f"{memory.name}_memory")
             items.append(
-                Instance(module=module.name, name=instance, connections=tuple(connections))
+                ast.Instance(module=module.name, name=instance, connections=tuple(connections))
             )
         return items
 
     # ----------------------------------------------------------------------------- next state
 
-    def _after(self) -> list[Item]:
+    def _after(self) -> list[ast.Item]:
         state = self.state
         next_mode, ends = self._fresh("next_mode"), self._fresh("ends")
         after: tuple[TargetStatement, ...] = ()
         targets = dict.fromkeys(rule.rule.next for rule in self.rules)
         for target in reversed(targets):
             rules = [rule for rule in self.rules if rule.rule.next == target]
-            move = put(ends, TRUE)
+            move = ast.put(ends, ast.TRUE)
             if target is not None:
-                move = put(next_mode, Name(name=state.modes[target]))
+                move = ast.put(next_mode, Name(name=state.modes[target]))
             after = (If(condition=any_of(rules), then=(move,), otherwise=after),)
         start = (
-            put(next_mode, Name(name=state.mode)),
-            put(ends, FALSE),
+            ast.put(next_mode, Name(name=state.mode)),
+            ast.put(ends, ast.FALSE),
         )
         return [
-            Heading(text="what a firing leaves behind"),
-            variable(next_mode, self.mode_type),
-            variable(ends),
-            AlwaysComb(body=(*start, *after)),
+            ast.Heading(text="what a firing leaves behind"),
+            ast.variable(next_mode, self.mode_type),
+            ast.variable(ends),
+            ast.AlwaysComb(body=(*start, *after)),
             self._clocked(next_mode, ends),
         ]
 
-    def _clocked(self, next_mode: str, ends: str) -> Item:
+    def _clocked(self, next_mode: str, ends: str) -> ast.Item:
         state, cooldown = self.state, Name(name=self.cooldown)
         one = number(1)
         rest = Binary(operator="-", left=Name(name=port.INTERVAL), right=one)
         less = Binary(operator="-", left=cooldown, right=one)
         fired: list[TargetStatement] = [
-            put(state.mode, Name(name=next_mode), clocked=True),
-            put(state.finished, Name(name=ends), clocked=True),
-            put(cooldown, rest, clocked=True),
+            ast.put(state.mode, Name(name=next_mode), clocked=True),
+            ast.put(state.finished, Name(name=ends), clocked=True),
+            ast.put(cooldown, rest, clocked=True),
         ]
         for rule in self.rules:
             written = tuple(
-                put(
+                ast.put(
                     Name(name=state.files[write.register])
                     if write.at is None
-                    else element(state.files[write.register], write.at),
+                    else ast.element(state.files[write.register], write.at),
                     Name(name=write.value),
                     clocked=True,
                 )
@@ -454,25 +445,25 @@ class Effects:
                 fired.append(If(condition=Name(name=rule.taken), then=written))
         waits = If(
             condition=Binary(operator="!=", left=cooldown, right=number(0)),
-            then=(put(cooldown, less, clocked=True),),
+            then=(ast.put(cooldown, less, clocked=True),),
         )
         first = Name(name=state.modes[self.node.modes[0].name])
         resets: list[TargetStatement] = [
-            put(state.mode, first, clocked=True),
-            put(state.finished, FALSE, clocked=True),
-            put(cooldown, number(0), clocked=True),
+            ast.put(state.mode, first, clocked=True),
+            ast.put(state.finished, ast.FALSE, clocked=True),
+            ast.put(cooldown, number(0), clocked=True),
         ]
         resets += [
             _started(register, state.files[register.name]) for register in self.node.registers
         ]
         goes = If(condition=Name(name=port.FIRES), then=tuple(fired), otherwise=(waits,))
-        return AlwaysFF(
+        return ast.AlwaysFF(
             body=(If(condition=Name(name=port.RESET), then=tuple(resets), otherwise=(goes,)),)
         )
 
 
 def _started(register: Register, name: str) -> TargetStatement:
     if not register.shape:
-        return put(name, start_of(register), clocked=True)
-    start = put(element(name, Name(name="at")), start_of(register), clocked=True)
-    return UnrolledFor(variable="at", count=prod(register.shape), body=(start,))
+        return ast.put(name, start_of(register), clocked=True)
+    start = ast.put(ast.element(name, Name(name="at")), start_of(register), clocked=True)
+    return ast.UnrolledFor(variable="at", count=prod(register.shape), body=(start,))

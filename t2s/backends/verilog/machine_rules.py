@@ -1,8 +1,8 @@
-"""The choice of a machine, as logic: which rule is the next firing, and what it computes.
+"""The choice of a machine as logic: which rule is the next firing, and what it computes.
 
-Everything is written as wires that depend on the state and on the heads alone.  An alternative has
-a wire that says that it is taken, and so has a rule; what a rule computes is there whether it is
-taken or not; what it asks of memory comes with the wire of the rule.
+Everything is wires that depend on the state and on the heads only.  Each alternative and each rule
+has a wire that says that it is taken.  The values of a rule are computed whether it is taken or
+not; its memory requests are enabled by the wire of the rule.
 """
 
 from __future__ import annotations
@@ -22,27 +22,11 @@ from t2s.backends.text.expressions import (
     call,
     number,
 )
+from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.data_types import bits_of
 from t2s.backends.verilog.expressions import ExpressionWriter, flat
 from t2s.backends.verilog.interfaces import Interface, LoadPort, SearchPort, StorePort
 from t2s.backends.verilog.sorted_memory import PointPorts
-from t2s.backends.verilog.verilog_ast import (
-    BIT,
-    TRUE,
-    WORD,
-    AlwaysComb,
-    Bits,
-    ContinuousAssignment,
-    Heading,
-    Item,
-    Resize,
-    both,
-    either,
-    element,
-    negation,
-    put,
-    variable,
-)
 from t2s.core.expr import Const, Expr, Local
 from t2s.core.types import Kind
 from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Statement, Store
@@ -60,12 +44,12 @@ from t2s.graph.nodes import (
     Search,
 )
 
-NOWHERE = Literal(text="32'hffffffff")  # an address outside of every tensor
+NOWHERE = Literal(text="32'hffffffff")  # an address that is outside of every tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleEffect:
-    """A register write of a rule: a variable with the value, and the place in a register file."""
+    """A register write of a rule: the variable of the value, and the place in a register file."""
 
     register: str
     value: str
@@ -74,7 +58,7 @@ class RuleEffect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """A token of a rule: variables with its value (``None`` is zero) and its tag."""
+    """A token of a rule: the variables of its value (``None`` is zero) and its tag."""
 
     channel: str
     value: str | None
@@ -83,7 +67,7 @@ class Sent:
 
 @dataclass(kw_only=True)
 class RuleLogic:
-    """A rule: the wire that says that it is the next firing, and what it does.
+    """A rule: the wire that says that it is the next firing, and its effects.
 
     ``added`` are, by sorted memory, the variables with the keys and with the value; ``dropped`` the
     memories that lose their first point.
@@ -100,9 +84,9 @@ class RuleLogic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Names of what a machine keeps, and of the heads that it sees.
+    """Names of the state of a machine, and of its heads.
 
-    ``start`` are those of parameters, space indices and registers of one element when it fires.
+    ``start`` are those of parameters, space indices and registers of one element, before a firing.
     """
 
     mode: str
@@ -117,8 +101,8 @@ class State:
 class RuleWriter:
     """Walks through the modes and fills ``items`` and ``rules``.
 
-    ``stray`` are the conditions in which no alternative holds, ``outside`` those in which a
-    register file is used outside of its elements.
+    ``stray`` are the conditions under which no alternative holds, ``outside`` those under which an
+    index of a register file is out of range.
     """
 
     def __init__(self, interface: Interface, node: Machine, state: State) -> None:
@@ -130,7 +114,7 @@ class RuleWriter:
         self._loads = iter(interface.loads)
         self._stores = iter(interface.stores)
         self._searches = iter(interface.searches)
-        self.items: list[Item] = []
+        self.items: list[ast.Item] = []
         self.rules: list[RuleLogic] = []
         self.stray: list[TargetExpression] = []
         self.outside: list[TargetExpression] = []
@@ -142,12 +126,14 @@ class RuleWriter:
 
     def _mode(self, mode: Mode) -> None:
         state = self.state
-        self.items.append(Heading(text=f"mode {mode.name}"))
-        here = Binary(
+        self.items.append(ast.Heading(text=f"mode {mode.name}"))
+        in_mode = Binary(
             operator="==", left=Name(name=state.mode), right=Name(name=state.modes[mode.name])
         )
-        running = negation(Name(name=state.finished))
-        reached = self._wire(f"at_{mode.name}", both(running, here, *self._there(mode.needs)))
+        running = ast.negation(Name(name=state.finished))
+        reached = self._wire(
+            f"at_{mode.name}", ast.both(running, in_mode, *self._there(mode.needs))
+        )
         names = {**state.start, **self._seen(mode.needs)}
         self._choices(mode.name, mode.choices, reached, mode.needs, names)
 
@@ -159,7 +145,7 @@ class RuleWriter:
         needs: tuple[str, ...],
         names: Mapping[str, str],
     ) -> None:
-        """Alternatives in order: the first that holds is taken, once its heads are there."""
+        """Alternatives in order: the first that holds is taken, once its heads are valid."""
         before: list[TargetExpression] = [Name(name=reached)]
         for position, choice in enumerate(choices):
             inner = choice.inside
@@ -167,9 +153,9 @@ class RuleWriter:
             holds: list[TargetExpression] = []
             if choice.when is not None:
                 holds = [Name(name=self._condition(f"if_{what}", choice.when, names))]
-            chosen = both(*before, *holds, *self._there(choice.needs))
+            chosen = ast.both(*before, *holds, *self._there(choice.needs))
             taken = self._wire(f"rule_{what}" if isinstance(inner, Rule) else what, chosen)
-            before.append(negation(holds[0] if holds else TRUE))
+            before.append(ast.negation(holds[0] if holds else ast.TRUE))
             known = {**names, **self._seen(choice.needs)}
             logic = RuleLogic(taken=taken, rule=Rule(name=what), needs=(*needs, *choice.needs))
             for statement in choice.body:
@@ -180,7 +166,7 @@ class RuleWriter:
             else:
                 self._choices(what, inner, taken, logic.needs, known)
         if all(choice.when is not None for choice in choices):
-            self.stray.append(both(*before))
+            self.stray.append(ast.both(*before))
 
     def _rule(self, logic: RuleLogic, names: dict[str, str]) -> None:
         for statement in logic.rule.body:
@@ -215,9 +201,9 @@ class RuleWriter:
                 self._read(statement, logic, names)
             case RegisterWrite(register=register, value=value):
                 at = self._element(register, statement.indices, logic.taken, names)
-                wanted = f"{logic.rule.name}_{register}"
+                name = f"{logic.rule.name}_{register}"
                 logic.written.append(
-                    RuleEffect(register=register, value=self._let(wanted, value, names), at=at)
+                    RuleEffect(register=register, value=self._let(name, value, names), at=at)
                 )
             case MemorySize(target=target, memory=memory):
                 names[target] = self.state.points[memory].count
@@ -226,9 +212,9 @@ class RuleWriter:
                 names |= dict(zip(targets, ports.first_keys, strict=True))
                 names[value_name] = ports.first_value
             case MemoryAdd(memory=memory, keys=keys, value=value):
-                wanted = f"{logic.rule.name}_{memory}"
-                columns = [self._let(f"{wanted}_key", key, names) for key in keys]
-                columns.append(self._let(f"{wanted}_value", value, names))
+                name = f"{logic.rule.name}_{memory}"
+                columns = [self._let(f"{name}_key", key, names) for key in keys]
+                columns.append(self._let(f"{name}_value", value, names))
                 logic.added[memory] = tuple(columns)
             case MemoryDrop(memory=memory):
                 logic.dropped.append(memory)
@@ -237,7 +223,7 @@ class RuleWriter:
 
     def _load(self, statement: Load, port: LoadPort, taken: str, names: Mapping[str, str]) -> str:
         self.items.append(
-            ContinuousAssignment(target=Name(name=port.enable), value=Name(name=taken))
+            ast.ContinuousAssignment(target=Name(name=port.enable), value=Name(name=taken))
         )
         self._address(port.address, statement.indices, port, names)
         return port.data
@@ -246,7 +232,7 @@ class RuleWriter:
         self, statement: Store, port: StorePort, taken: str, names: Mapping[str, str]
     ) -> None:
         self.items.append(
-            ContinuousAssignment(target=Name(name=port.enable), value=Name(name=taken))
+            ast.ContinuousAssignment(target=Name(name=port.enable), value=Name(name=taken))
         )
         self._address(port.address, statement.indices, port, names)
         self._assign(port.data, statement.value, names)
@@ -255,7 +241,7 @@ class RuleWriter:
         self, statement: Search, port: SearchPort, taken: str, names: Mapping[str, str]
     ) -> str:
         self.items.append(
-            ContinuousAssignment(target=Name(name=port.enable), value=Name(name=taken))
+            ast.ContinuousAssignment(target=Name(name=port.enable), value=Name(name=taken))
         )
         for target, bound in ((port.begin, statement.begin), (port.end, statement.end)):
             writer = self._writer(names)
@@ -264,9 +250,9 @@ class RuleWriter:
         name = self._declared(statement.target, bits_of(statement.begin.type))
         writer = self._writer(names)
         begin, end = writer.scalar(statement.begin), writer.scalar(statement.end)
-        found = Resize(bits=statement.begin.type.bits, value=Name(name=port.found))
+        position = ast.Resize(bits=statement.begin.type.bits, value=Name(name=port.found))
         some = Binary(operator="<", left=begin, right=end)
-        self._set(name, Ternary(condition=some, if_true=found, if_false=begin), writer)
+        self._set(name, Ternary(condition=some, if_true=position, if_false=begin), writer)
         return name
 
     def _address(
@@ -276,41 +262,43 @@ class RuleWriter:
         port: LoadPort | StorePort,
         names: Mapping[str, str],
     ) -> None:
-        """The flat place of an element; one outside of the tensor has a place outside too."""
+        """The flat address of an element; out of range for an element outside of the tensor."""
         writer = self._writer(names)
         places = tuple(_position(writer, index) for index in indices)
         shape = port.tensor.allocated
         place = flat(places, shape)
         if len(places) > 1:
-            inside = both(*(_below(at, extent) for at, extent in zip(places, shape, strict=True)))
+            inside = ast.both(
+                *(_below(at, extent) for at, extent in zip(places, shape, strict=True))
+            )
             place = Ternary(condition=inside, if_true=place, if_false=NOWHERE)
         self._set(target, place, writer)
 
     def _element(
         self, register: str, indices: tuple[Expr, ...], taken: str, names: Mapping[str, str]
     ) -> TargetExpression | None:
-        """The place in a register file, which a fault says is none; ``None`` for one element."""
+        """The place in a register file, with a fault if out of range; ``None`` for one element."""
         shape = self.registers[register].shape
         if not shape:
             return None
         writer = self._writer(names)
         places = tuple(_position(writer, index) for index in indices)
-        name = self._declared(f"{register}_place", WORD)
+        name = self._declared(f"{register}_place", ast.WORD)
         self._set(name, flat(places, shape), writer)
         for at, index, extent in zip(places, indices, shape, strict=True):
             if isinstance(index, Const) and 0 <= index.value < extent:
                 continue
-            held = self._declared(f"{register}_inside", BIT)
+            held = self._declared(f"{register}_inside", ast.BIT)
             self._set(held, _below(at, extent), writer)
-            self.outside.append(both(Name(name=taken), negation(Name(name=held))))
+            self.outside.append(ast.both(Name(name=taken), ast.negation(Name(name=held))))
         return Name(name=name)
 
     def _read(self, statement: RegisterRead, logic: RuleLogic, names: dict[str, str]) -> None:
-        """What is in a register, or what this firing has written to the place."""
+        """The content of a register, or what this firing has written to the place."""
         register = statement.register
         at = self._element(register, statement.indices, logic.taken, names)
         file = self.state.files[register]
-        value: TargetExpression = Name(name=file) if at is None else element(file, at)
+        value: TargetExpression = Name(name=file) if at is None else ast.element(file, at)
         for write in logic.written:
             if write.register == register and (at is None or write.at is None):
                 value = Name(name=write.value)
@@ -318,7 +306,7 @@ class RuleWriter:
                 same = Binary(operator="==", left=write.at, right=at)
                 value = Ternary(condition=same, if_true=Name(name=write.value), if_false=value)
         name = self._declared(statement.target, bits_of(statement.type))
-        self.items.append(ContinuousAssignment(target=Name(name=name), value=value))
+        self.items.append(ast.ContinuousAssignment(target=Name(name=name), value=value))
         names[statement.target] = name
 
     # -------------------------------------------------------------------------------- writing
@@ -332,58 +320,58 @@ class RuleWriter:
     def _writer(self, names: Mapping[str, str]) -> ExpressionWriter:
         return ExpressionWriter(names=names, identifiers=self.identifiers)
 
-    def _declared(self, wanted: str, type: Bits) -> str:
-        name = self.identifiers.fresh(wanted)
-        self.items.append(variable(name, type))
+    def _declared(self, stem: str, type: ast.Bits) -> str:
+        name = self.identifiers.fresh(stem)
+        self.items.append(ast.variable(name, type))
         return name
 
-    def _wire(self, wanted: str, value: TargetExpression) -> str:
-        name = self._declared(wanted, BIT)
-        self.items.append(ContinuousAssignment(target=Name(name=name), value=value))
+    def _wire(self, stem: str, value: TargetExpression) -> str:
+        name = self._declared(stem, ast.BIT)
+        self.items.append(ast.ContinuousAssignment(target=Name(name=name), value=value))
         return name
 
-    def _condition(self, wanted: str, value: Expr, names: Mapping[str, str]) -> str:
-        name = self._declared(wanted, BIT)
+    def _condition(self, stem: str, value: Expr, names: Mapping[str, str]) -> str:
+        name = self._declared(stem, ast.BIT)
         self._assign(name, value, names)
         return name
 
-    def _let(self, wanted: str, value: Expr, names: Mapping[str, str]) -> str:
-        """The variable with a value: one that there is, or a new one."""
+    def _let(self, stem: str, value: Expr, names: Mapping[str, str]) -> str:
+        """The variable of a value: an existing one, or a new one."""
         if isinstance(value, Local):
             return names[value.name]
-        name = self._declared(wanted, bits_of(value.type))
+        name = self._declared(stem, bits_of(value.type))
         self._assign(name, value, names)
         return name
 
     def _scalar(
-        self, wanted: str, value: Expr, names: Mapping[str, str], *, inline: bool
+        self, stem: str, value: Expr, names: Mapping[str, str], *, inline: bool
     ) -> TargetExpression:
         if inline:
             return self._writer(names).scalar(value)
-        return Name(name=self._let(wanted, value, names))
+        return Name(name=self._let(stem, value, names))
 
     def _assign(self, target: str, value: Expr, names: Mapping[str, str]) -> None:
         writer = self._writer(names)
         self._block(writer.assign(target, value), writer)
 
     def _set(self, target: str, value: TargetExpression, writer: ExpressionWriter) -> None:
-        self._block([*writer.take_before(), put(target, value)], writer)
+        self._block([*writer.take_before(), ast.put(target, value)], writer)
 
     def _block(self, body: list[TargetStatement], writer: ExpressionWriter) -> None:
         self.items += writer.declarations
         writer.declarations.clear()
         match body:
             case [Set(target=target, value=value)]:
-                self.items.append(ContinuousAssignment(target=target, value=value))
+                self.items.append(ast.ContinuousAssignment(target=target, value=value))
             case _:
-                self.items.append(AlwaysComb(body=tuple(body)))
+                self.items.append(ast.AlwaysComb(body=tuple(body)))
 
 
 def _position(writer: ExpressionWriter, index: Expr) -> TargetExpression:
-    """An index in 32 bits; one that does not fit is outside of everything."""
+    """An index in 32 bits; one that does not fit becomes out of range."""
     if index.type.bits < 32 or (index.type.kind is Kind.INT and index.type.bits == 32):
         return writer.index(index)
-    wide = Resize(bits=64, value=call("$unsigned", writer.scalar(index)))
+    wide = ast.Resize(bits=64, value=call("$unsigned", writer.scalar(index)))
     fits = Binary(operator="<", left=wide, right=Literal(text="64'h80000000"))
     outside = Unary(operator="-", operand=number(1))
     return Ternary(condition=fits, if_true=writer.index(index), if_false=outside)
@@ -391,10 +379,10 @@ def _position(writer: ExpressionWriter, index: Expr) -> TargetExpression:
 
 def _below(value: TargetExpression, extent: int) -> TargetExpression:
     """Whether an index is from 0 to ``extent - 1``."""
-    positive = call("$unsigned", Resize(bits=32, value=value))
+    positive = call("$unsigned", ast.Resize(bits=32, value=value))
     return Binary(operator="<", left=positive, right=Literal(text=f"32'd{extent}"))
 
 
 def any_of(rules: Sequence[RuleLogic]) -> TargetExpression:
     """Whether one of these rules is the next firing."""
-    return either(*(Name(name=rule.taken) for rule in rules))
+    return ast.either(*(Name(name=rule.taken) for rule in rules))

@@ -2,8 +2,8 @@
 
 A PE fires in the first cycle in which its interval has passed, all tokens that it takes are valid,
 all channels that it sends to have space, and memory, if it has a port there, grants the access.
-What it needs and where is control: a function of the counters.  Values follow in the same cycle;
-the registers that a chip puts between operators are part of the channels behind them.
+What it takes and sends, and where, is a function of the counters only.  Values follow in the same
+cycle; the pipeline registers of operators are part of the channels behind them.
 """
 
 from __future__ import annotations
@@ -22,34 +22,11 @@ from t2s.backends.text.expressions import (
     number,
 )
 from t2s.backends.verilog import interfaces as port
+from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.counted_nests import CountedNest
 from t2s.backends.verilog.data_types import bits_of, start_of
 from t2s.backends.verilog.expressions import ExpressionWriter, flat
 from t2s.backends.verilog.interfaces import Interface, ports_of_one
-from t2s.backends.verilog.verilog_ast import (
-    BIT,
-    FALSE,
-    INTEGER,
-    TRUE,
-    WORD,
-    ZEROS,
-    AlwaysComb,
-    AlwaysFF,
-    Bits,
-    ContinuousAssignment,
-    Declaration,
-    HardwareModule,
-    Heading,
-    Item,
-    Resize,
-    UnrolledFor,
-    both,
-    either,
-    element,
-    negation,
-    put,
-    variable,
-)
 from t2s.core.expr import Expr
 from t2s.core.types import Type
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Store
@@ -86,13 +63,13 @@ class PEModule:
     def _writer(self, names: dict[str, str]) -> ExpressionWriter:
         return ExpressionWriter(names=names, identifiers=self.interface.identifiers)
 
-    def build(self) -> HardwareModule:
+    def build(self) -> ast.HardwareModule:
         """The module."""
         counting = self._counting()
         control = self._control()
         values = self._values()
         hoisted = (*self.control.declarations, *self.coming.declarations)
-        return HardwareModule(
+        return ast.HardwareModule(
             name=self.name,
             about=(f"One PE of {self.node.name}.",),
             ports=ports_of_one(self.interface, self.space.values()),
@@ -102,35 +79,35 @@ class PEModule:
 
     # -------------------------------------------------------------------------------- control
 
-    def _counting(self) -> list[Item]:
+    def _counting(self) -> list[ast.Item]:
         names = self.counters
-        items: list[Item] = [Heading(text="loop counters")]
-        items += [variable(name, INTEGER) for name in (*names.now, *names.after)]
-        items.append(variable(names.finishes))
+        items: list[ast.Item] = [ast.Heading(text="loop counters")]
+        items += [ast.variable(name, ast.INTEGER) for name in (*names.now, *names.after)]
+        items.append(ast.variable(names.finishes))
         exists = self.node.exists
         counters = NestCounters(
             loops=self.node.loops,
             names=names,
             present=self.control,
             coming=self.coming,
-            exists=TRUE if exists is None else self.coming.scalar(exists),
+            exists=ast.TRUE if exists is None else self.coming.scalar(exists),
             reset=Name(name=port.RESET),
         )
         if not self.nest.search:
-            return [*items, AlwaysComb(body=self._whole(counters.simple()))]
-        items += [variable(names.level, INTEGER), variable(names.rising)]
-        items.append(variable(names.searching))
-        return [*items, AlwaysComb(body=self._whole(counters.searching(self.nest.search)))]
+            return [*items, ast.AlwaysComb(body=self._whole(counters.simple()))]
+        items += [ast.variable(names.level, ast.INTEGER), ast.variable(names.rising)]
+        items.append(ast.variable(names.searching))
+        return [*items, ast.AlwaysComb(body=self._whole(counters.searching(self.nest.search)))]
 
     def _whole(self, body: tuple[TargetStatement, ...]) -> tuple[TargetStatement, ...]:
-        """The block with what its expressions need before it."""
+        """A block, preceded by the statements that its expressions need."""
         return (*self.control.take_before(), *self.coming.take_before(), *body)
 
     def _condition(self, condition: Expr | None) -> TargetExpression:
-        return TRUE if condition is None else self.control.scalar(condition)
+        return ast.TRUE if condition is None else self.control.scalar(condition)
 
-    def _control(self) -> list[Item]:
-        items: list[Item] = [Heading(text="what the present firing needs, and where")]
+    def _control(self) -> list[ast.Item]:
+        items: list[ast.Item] = [ast.Heading(text="what the present firing needs, and where")]
         body: list[TargetStatement] = []
         moved: list[TargetExpression] = []
 
@@ -138,32 +115,32 @@ class PEModule:
             target: str,
             indices: tuple[Expr, ...],
             shape: tuple[int, ...],
-            used: TargetExpression = TRUE,
+            used: TargetExpression = ast.TRUE,
         ) -> None:
             where = flat(tuple(self.control.index(index) for index in indices), shape)
             body.extend(self.control.take_before())
-            if used != TRUE and where != number(0):  # what is not used may be outside
+            if used != ast.TRUE and where != number(0):  # an unused index may be out of range
                 where = Ternary(condition=used, if_true=where, if_false=number(0))
-            body.append(put(target, where))
+            body.append(ast.put(target, where))
 
         def set_whether(target: str, condition: Expr | None) -> None:
             whether = self._condition(condition)
             body.extend(self.control.take_before())
-            body.append(put(target, whether))
+            body.append(ast.put(target, whether))
 
         body_of_pe = self.node.body
         received = {s.channel: s.condition for s in body_of_pe if isinstance(s, Receive)}
         sent = {s.channel: s.condition for s in body_of_pe if isinstance(s, Send)}
         for taking in self.interface.taking:
             condition, needed = received[taking.channel.name], self.needs[taking.channel.name]
-            used: TargetExpression = TRUE if condition is None else Name(name=needed)
-            items.append(variable(needed))
+            used: TargetExpression = ast.TRUE if condition is None else Name(name=needed)
+            items.append(ast.variable(needed))
             set_whether(needed, condition)
             set_where(taking.at, taking.channel.sink_index, taking.channel.shape, used)
         for sending in self.interface.sending:
             condition, offered = sent[sending.channel.name], self.offers[sending.channel.name]
-            used = TRUE if condition is None else Name(name=offered)
-            items.append(variable(offered))
+            used = ast.TRUE if condition is None else Name(name=offered)
+            items.append(ast.variable(offered))
             set_whether(offered, condition)
             set_where(sending.at, sending.channel.source_index, sending.channel.shape, used)
         for load in self.interface.loads:
@@ -178,89 +155,93 @@ class PEModule:
             total = moved[0]
             for more in moved[1:]:
                 total = Binary(operator="+", left=total, right=more)
-            body.append(put(port.MOVED, total))
-        return [*items, AlwaysComb(body=tuple(body))] if body else []
+            body.append(ast.put(port.MOVED, total))
+        return [*items, ast.AlwaysComb(body=tuple(body))] if body else []
 
-    def _firing(self) -> list[Item]:
+    def _firing(self) -> list[ast.Item]:
         conditions: list[TargetExpression] = [
-            negation(Name(name=port.FINISHED)),
+            ast.negation(Name(name=port.FINISHED)),
             Binary(operator="==", left=Name(name=self.cooldown), right=number(0)),
         ]
         for taking in self.interface.taking:
-            absent = negation(Name(name=self.needs[taking.channel.name]))
-            conditions.append(either(absent, Name(name=taking.valid)))
+            absent = ast.negation(Name(name=self.needs[taking.channel.name]))
+            conditions.append(ast.either(absent, Name(name=taking.valid)))
         for sending in self.interface.sending:
-            absent = negation(Name(name=self.offers[sending.channel.name]))
-            conditions.append(either(absent, Name(name=sending.space)))
-        items: list[Item] = [Heading(text="firing"), variable(self.cooldown, WORD)]
+            absent = ast.negation(Name(name=self.offers[sending.channel.name]))
+            conditions.append(ast.either(absent, Name(name=sending.space)))
+        items: list[ast.Item] = [ast.Heading(text="firing"), ast.variable(self.cooldown, ast.WORD)]
         fires = Name(name=port.FIRES)
         if self.interface.memory:
             items.append(
-                ContinuousAssignment(target=Name(name=port.READY), value=both(*conditions))
+                ast.ContinuousAssignment(target=Name(name=port.READY), value=ast.both(*conditions))
             )
-            allowed = both(Name(name=port.READY), Name(name=port.GRANTED))
-            items.append(ContinuousAssignment(target=fires, value=allowed))
+            allowed = ast.both(Name(name=port.READY), Name(name=port.GRANTED))
+            items.append(ast.ContinuousAssignment(target=fires, value=allowed))
         else:
-            items.append(ContinuousAssignment(target=fires, value=both(*conditions)))
+            items.append(ast.ContinuousAssignment(target=fires, value=ast.both(*conditions)))
         for taking in self.interface.taking:
             needs = Name(name=self.needs[taking.channel.name])
             items.append(
-                ContinuousAssignment(target=Name(name=taking.pop), value=both(fires, needs))
+                ast.ContinuousAssignment(target=Name(name=taking.pop), value=ast.both(fires, needs))
             )
         for sending in self.interface.sending:
             offers = Name(name=self.offers[sending.channel.name])
             items.append(
-                ContinuousAssignment(target=Name(name=sending.push), value=both(fires, offers))
+                ast.ContinuousAssignment(
+                    target=Name(name=sending.push), value=ast.both(fires, offers)
+                )
             )
         return items
 
     # ------------------------------------------------------------------------------- datapath
 
-    def _values(self) -> list[Item]:
+    def _values(self) -> list[ast.Item]:
         self.datapath.build()
         if not self.datapath.body:
             return []
-        block = AlwaysComb(body=tuple(self.datapath.body))
-        return [Heading(text="datapath"), *self.datapath.declarations, block]
+        block = ast.AlwaysComb(body=tuple(self.datapath.body))
+        return [ast.Heading(text="datapath"), *self.datapath.declarations, block]
 
-    def _clocked(self) -> list[Item]:
+    def _clocked(self) -> list[ast.Item]:
         names, fires, reset = self.counters, Name(name=port.FIRES), Name(name=port.RESET)
         moves: list[TargetStatement] = [
-            put(now, Name(name=after), clocked=True)
+            ast.put(now, Name(name=after), clocked=True)
             for now, after in zip(names.now, names.after, strict=True)
         ]
-        moves.append(put(names.finished, Name(name=names.finishes), clocked=True))
+        moves.append(ast.put(names.finished, Name(name=names.finishes), clocked=True))
         cooldown = Name(name=self.cooldown)
         one = number(1)
         rest = Binary(operator="-", left=Name(name=port.INTERVAL), right=one)
         less = Binary(operator="-", left=cooldown, right=one)
         waits = If(
             condition=Binary(operator="!=", left=cooldown, right=number(0)),
-            then=(put(cooldown, less, clocked=True),),
+            then=(ast.put(cooldown, less, clocked=True),),
         )
-        cool = If(condition=fires, then=(put(cooldown, rest, clocked=True),), otherwise=(waits,))
+        cool = If(
+            condition=fires, then=(ast.put(cooldown, rest, clocked=True),), otherwise=(waits,)
+        )
         body: list[TargetStatement] = [
-            If(condition=either(reset, fires), then=tuple(moves)),
+            If(condition=ast.either(reset, fires), then=tuple(moves)),
             cool,
         ]
         if self.datapath.writes:
             body.append(If(condition=fires, then=self.datapath.updates()))
-        start = (put(cooldown, number(0), clocked=True), *self.datapath.resets())
+        start = (ast.put(cooldown, number(0), clocked=True), *self.datapath.resets())
         body.append(If(condition=reset, then=start))
-        return [Heading(text="what a firing leaves behind"), AlwaysFF(body=tuple(body))]
+        return [ast.Heading(text="what a firing leaves behind"), ast.AlwaysFF(body=tuple(body))]
 
 
 def _bytes_if(enable: str, type: Type) -> TargetExpression:
-    """What an access moves."""
+    """The bytes that an access moves, if it happens."""
     return Ternary(condition=Name(name=enable), if_true=number(type.bytes), if_false=number(0))
 
 
-# The loop counters of a PE: statements that set the next iteration from the present one.
+# The loop counters of a PE: statements that compute the next iteration from the present one.
 
 
 @dataclass(frozen=True, kw_only=True)
 class CounterNames:
-    """Identifiers of the counters and of what is computed on the way to the next iteration."""
+    """Identifiers of the counters, and of the variables for computing the next iteration."""
 
     now: tuple[str, ...]
     after: tuple[str, ...]
@@ -273,9 +254,9 @@ class CounterNames:
 
 @dataclass(frozen=True, kw_only=True)
 class NestCounters:
-    """Writes the block that computes the next iteration; in reset, the first one.
+    """Writes the block that computes the next iteration, or in reset the first one.
 
-    ``present`` and ``coming`` write bounds over the counters of the present and of the coming
+    ``present`` and ``coming`` write bounds over the counters of the present and of the next
     iteration; ``exists`` says whether there is a PE.
     """
 
@@ -287,62 +268,62 @@ class NestCounters:
     reset: TargetExpression
 
     def simple(self) -> tuple[TargetStatement, ...]:
-        """Each loop that is not at its end moves on, and those inside of it start anew."""
+        """The innermost loop that is not at its end advances, and those inside of it restart."""
         names = self.names
         start: list[TargetStatement] = [
-            put(name, self.coming.index(loop.minimum))
+            ast.put(name, self.coming.index(loop.minimum))
             for loop, name in zip(self.loops, names.after, strict=True)
         ]
         empty = [
             Binary(operator="<=", left=self.coming.index(loop.extent), right=number(0))
             for loop in self.loops
         ]
-        start.append(put(names.finishes, either(negation(self.exists), *empty)))
-        step: tuple[TargetStatement, ...] = (put(names.finishes, TRUE),)
+        start.append(ast.put(names.finishes, ast.either(ast.negation(self.exists), *empty)))
+        step: tuple[TargetStatement, ...] = (ast.put(names.finishes, ast.TRUE),)
         for at in range(len(self.loops)):
             moved = _plus(Name(name=names.now[at]), number(1))
             inside = range(at + 1, len(self.loops))
-            then: list[TargetStatement] = [put(names.after[at], moved)]
+            then: list[TargetStatement] = [ast.put(names.after[at], moved)]
             then += [
-                put(names.after[level], self.coming.index(self.loops[level].minimum))
+                ast.put(names.after[level], self.coming.index(self.loops[level].minimum))
                 for level in inside
             ]
             more = Binary(operator="<", left=moved, right=self._limit(at, self.present))
             step = (If(condition=more, then=tuple(then), otherwise=step),)
         return (
             *self._kept(),
-            put(names.finishes, Name(name=names.finished)),
+            ast.put(names.finishes, Name(name=names.finished)),
             If(condition=self.reset, then=tuple(start), otherwise=step),
         )
 
     def searching(self, steps: int) -> tuple[TargetStatement, ...]:
-        """At most so many steps up and down the nest, past loops without iterations."""
+        """The same for nests with empty loops: at most ``steps`` steps up and down the nest."""
         names, depth = self.names, len(self.loops)
         level = Name(name=names.level)
         body: tuple[TargetStatement, ...] = ()
         for at in reversed(range(depth)):
-            here = Binary(operator="==", left=level, right=number(at))
+            at_level = Binary(operator="==", left=level, right=number(at))
             if at == depth - 1:
                 body = self._search_step(at)
             else:
-                body = (If(condition=here, then=self._search_step(at), otherwise=body),)
+                body = (If(condition=at_level, then=self._search_step(at), otherwise=body),)
         return (
             *self._kept(),
-            put(names.rising, negation(self.reset)),
+            ast.put(names.rising, ast.negation(self.reset)),
             If(
                 condition=self.reset,
                 then=(
-                    put(names.level, number(0)),
-                    put(names.searching, self.exists),
-                    put(names.finishes, negation(self.exists)),
+                    ast.put(names.level, number(0)),
+                    ast.put(names.searching, self.exists),
+                    ast.put(names.finishes, ast.negation(self.exists)),
                 ),
                 otherwise=(
-                    put(names.level, number(depth - 1)),
-                    put(names.searching, TRUE),
-                    put(names.finishes, Name(name=names.finished)),
+                    ast.put(names.level, number(depth - 1)),
+                    ast.put(names.searching, ast.TRUE),
+                    ast.put(names.finishes, Name(name=names.finished)),
                 ),
             ),
-            UnrolledFor(
+            ast.UnrolledFor(
                 variable="step",
                 count=steps,
                 body=(If(condition=Name(name=names.searching), then=body),),
@@ -354,27 +335,27 @@ class NestCounters:
         index = names.after[at]
         enter: tuple[TargetStatement, ...]
         if innermost:
-            enter = (put(names.searching, FALSE),)
+            enter = (ast.put(names.searching, ast.FALSE),)
         else:
-            enter = (put(names.level, number(at + 1)), put(names.rising, FALSE))
+            enter = (ast.put(names.level, number(at + 1)), ast.put(names.rising, ast.FALSE))
         leave: tuple[TargetStatement, ...]
         if at == 0:
-            leave = (put(names.searching, FALSE), put(names.finishes, TRUE))
+            leave = (ast.put(names.searching, ast.FALSE), ast.put(names.finishes, ast.TRUE))
         else:
-            leave = (put(names.level, number(at - 1)), put(names.rising, TRUE))
+            leave = (ast.put(names.level, number(at - 1)), ast.put(names.rising, ast.TRUE))
         more = Binary(operator="<", left=Name(name=index), right=self._limit(at, self.coming))
         return (
             If(
                 condition=Name(name=names.rising),
-                then=(put(index, _plus(Name(name=index), number(1))),),
-                otherwise=(put(index, self.coming.index(self.loops[at].minimum)),),
+                then=(ast.put(index, _plus(Name(name=index), number(1))),),
+                otherwise=(ast.put(index, self.coming.index(self.loops[at].minimum)),),
             ),
             If(condition=more, then=enter, otherwise=leave),
         )
 
     def _kept(self) -> list[TargetStatement]:
         pairs = zip(self.names.after, self.names.now, strict=True)
-        return [put(after, Name(name=now)) for after, now in pairs]
+        return [ast.put(after, Name(name=now)) for after, now in pairs]
 
     def _limit(self, at: int, writer: ExpressionWriter) -> TargetExpression:
         loop = self.loops[at]
@@ -384,7 +365,7 @@ class NestCounters:
 
 
 def _plus(left: TargetExpression, right: TargetExpression) -> TargetExpression:
-    return Resize(bits=32, value=Binary(operator="+", left=left, right=right))
+    return ast.Resize(bits=32, value=Binary(operator="+", left=left, right=right))
 
 
 # The datapath of a PE: what a firing computes, and its register files.
@@ -403,7 +384,7 @@ class _Write:
 class Datapath:
     """Writes the block that computes values, from top to bottom of the body.
 
-    ``static`` names space indices, loop indices and parameters; ``needs`` says, by channel,
+    ``static`` names space indices, loop indices and parameters; ``needs`` has, for each channel,
     whether the present firing takes a token.
     """
 
@@ -416,7 +397,7 @@ class Datapath:
         self.writer = ExpressionWriter(names=self.names, identifiers=self.identifiers)
         self.registers = {register.name: register for register in node.registers}
         self.files = {name: self.identifiers.fresh(name) for name in self.registers}
-        self.declarations: list[Declaration] = []
+        self.declarations: list[ast.Declaration] = []
         self.body: list[TargetStatement] = []
         self.writes: list[_Write] = []
 
@@ -456,8 +437,8 @@ class Datapath:
             If(
                 condition=Name(name=write.enable),
                 then=(
-                    put(
-                        element(write.register, Name(name=write.at)),
+                    ast.put(
+                        ast.element(write.register, Name(name=write.at)),
                         Name(name=write.value),
                         clocked=True,
                     ),
@@ -467,31 +448,33 @@ class Datapath:
         )
 
     def resets(self) -> tuple[TargetStatement, ...]:
-        """Register files get the values that they start with."""
+        """Statements that set register files to their initial values."""
         return tuple(
-            UnrolledFor(
+            ast.UnrolledFor(
                 variable="at",
                 count=prod(register.shape),
                 body=(
-                    put(
-                        element(self.files[name], Name(name="at")), start_of(register), clocked=True
+                    ast.put(
+                        ast.element(self.files[name], Name(name="at")),
+                        start_of(register),
+                        clocked=True,
                     ),
                 ),
             )
             for name, register in self.registers.items()
         )
 
-    def _declare(self, name: str, type: Bits, count: int | None = None) -> None:
-        self.declarations.append(variable(name, type, count))
+    def _declare(self, name: str, type: ast.Bits, count: int | None = None) -> None:
+        self.declarations.append(ast.variable(name, type, count))
 
-    def _named(self, wanted: str, type: Bits) -> str:
-        name = self.identifiers.fresh(wanted)
+    def _named(self, stem: str, type: ast.Bits) -> str:
+        name = self.identifiers.fresh(stem)
         self._declare(name, type)
         return name
 
     def _bind(self, target: str, type: Type, value: TargetExpression) -> None:
         name = self._named(target, bits_of(type))
-        self.body.append(put(name, value))
+        self.body.append(ast.put(name, value))
         self.names[target] = name
 
     def _where(self, register: str, indices: tuple[Expr, ...]) -> TargetExpression:
@@ -500,19 +483,19 @@ class Datapath:
         return flat(written, self.registers[register].shape)
 
     def _read(self, statement: RegisterRead) -> None:
-        """What is in the register file, or what this firing has written to the place."""
+        """The content of a register file, or what this firing has written to the place."""
         file = self.files[statement.register]
         where = self._where(statement.register, statement.indices)
         earlier = [write for write in self.writes if write.register == file]
         if earlier:
-            at = self._named(f"{statement.target}_at", WORD)
-            self.body.append(put(at, where))
+            at = self._named(f"{statement.target}_at", ast.WORD)
+            self.body.append(ast.put(at, where))
             where = Name(name=at)
-        value: TargetExpression = element(file, where)
+        value: TargetExpression = ast.element(file, where)
         for write in earlier:
             same = Binary(operator="==", left=Name(name=write.at), right=where)
             value = Ternary(
-                condition=both(Name(name=write.enable), same),
+                condition=ast.both(Name(name=write.enable), same),
                 if_true=Name(name=write.value),
                 if_false=value,
             )
@@ -520,18 +503,18 @@ class Datapath:
 
     def _write(self, statement: RegisterWrite) -> None:
         file = self.files[statement.register]
-        enable = self._named(f"{file}_write", BIT)
-        at = self._named(f"{file}_at", WORD)
+        enable = self._named(f"{file}_write", ast.BIT)
+        at = self._named(f"{file}_at", ast.WORD)
         value = self._named(f"{file}_value", bits_of(statement.value.type))
-        condition: TargetExpression = TRUE
+        condition: TargetExpression = ast.TRUE
         if statement.condition is not None:
             condition = self.writer.scalar(statement.condition)
             self.body += self.writer.take_before()
-        self.body.append(put(enable, condition))
-        self.body.append(put(at, self._where(statement.register, statement.indices)))
+        self.body.append(ast.put(enable, condition))
+        self.body.append(ast.put(at, self._where(statement.register, statement.indices)))
         self.body += self.writer.assign(value, statement.value)
         self.writes.append(_Write(register=file, enable=enable, at=at, value=value))
 
 
 def _or_zero(condition: TargetExpression, value: TargetExpression) -> TargetExpression:
-    return Ternary(condition=condition, if_true=value, if_false=ZEROS)
+    return Ternary(condition=condition, if_true=value, if_false=ast.ZEROS)

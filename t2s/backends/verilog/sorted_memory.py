@@ -1,7 +1,7 @@
-"""The module of a sorted memory: points in order in a row of registers, with a value each.
+"""The module of a sorted memory: points in order in a row of registers, each with a value.
 
-Every point compares itself with the one that is added, all in one cycle; those behind it move up by
-one place.  When the first point is dropped all others move down.
+All points compare themselves with an added point in one cycle; those behind it move up by one
+place.  When the first point is dropped, all others move down.
 """
 
 from __future__ import annotations
@@ -19,33 +19,9 @@ from t2s.backends.text.expressions import (
     number,
 )
 from t2s.backends.verilog import interfaces as port
+from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.data_types import bits_of, signal_names, signed_as
 from t2s.backends.verilog.expressions import apply
-from t2s.backends.verilog.verilog_ast import (
-    BIT,
-    FALSE,
-    INTEGER,
-    TRUE,
-    ZEROS,
-    AlwaysComb,
-    AlwaysFF,
-    Bits,
-    ContinuousAssignment,
-    Element,
-    HardwareModule,
-    Heading,
-    Item,
-    ModulePort,
-    UnrolledFor,
-    both,
-    either,
-    element,
-    given,
-    negation,
-    put,
-    taken,
-    variable,
-)
 from t2s.graph.nodes import SortedMemory
 
 POINTS = 1024
@@ -56,9 +32,9 @@ AT, LANE = "at", "lane"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointPorts:
-    """Names of the ports of a sorted memory; those of keys have one name for each key.
+    """Names of the ports of a sorted memory; keys have one port each.
 
-    ``enable`` lets what ``add`` and ``drop`` ask for happen; ``full`` says that it cannot.
+    ``enable`` performs what ``add`` and ``drop`` request; ``full`` says that it is impossible.
     """
 
     enable: str
@@ -88,20 +64,20 @@ def point_ports(memory: SortedMemory) -> PointPorts:
     )
 
 
-def typed_ports(memory: SortedMemory, names: PointPorts) -> Iterator[ModulePort]:
-    """The ports beside clock and reset, under other names if wanted."""
-    yield from (taken(name) for name in (names.enable, names.add, names.drop))
+def typed_ports(memory: SortedMemory, names: PointPorts) -> Iterator[ast.ModulePort]:
+    """The ports apart from clock and reset, under other names if ``names`` says so."""
+    yield from (ast.input_port(name) for name in (names.enable, names.add, names.drop))
     for name, type in zip(names.keys, memory.keys, strict=True):
-        yield taken(name, bits_of(type))
-    yield taken(names.value, bits_of(memory.type))
-    yield given(names.count, INTEGER)
+        yield ast.input_port(name, bits_of(type))
+    yield ast.input_port(names.value, bits_of(memory.type))
+    yield ast.output_port(names.count, ast.INTEGER)
     for name, type in zip(names.first_keys, memory.keys, strict=True):
-        yield given(name, bits_of(type))
-    yield given(names.first_value, bits_of(memory.type))
-    yield given(names.full)
+        yield ast.output_port(name, bits_of(type))
+    yield ast.output_port(names.first_value, bits_of(memory.type))
+    yield ast.output_port(names.full)
 
 
-def sorted_memory_module(memory: SortedMemory, name: str) -> HardwareModule:
+def sorted_memory_module(memory: SortedMemory, name: str) -> ast.HardwareModule:
     """The module of that name."""
     return _MemoryWriter(memory, name).build()
 
@@ -111,7 +87,7 @@ class _MemoryWriter:
         self.memory, self.name = memory, name
         self.ports = point_ports(memory)
         fresh = signal_names((port.CLOCK, port.RESET, AT, LANE)).fresh
-        self.columns: list[tuple[str, Bits, str]] = [
+        self.columns: list[tuple[str, ast.Bits, str]] = [
             (fresh(f"keys_{n}"), bits_of(type), key)
             for n, (type, key) in enumerate(zip(memory.keys, self.ports.keys, strict=True))
         ]
@@ -119,23 +95,27 @@ class _MemoryWriter:
         self.place, self.present = fresh("place"), fresh("present")
         self.combined = fresh("combined")
 
-    def build(self) -> HardwareModule:
-        ports = (taken(port.CLOCK), taken(port.RESET), *typed_ports(self.memory, self.ports))
+    def build(self) -> ast.HardwareModule:
+        ports = (
+            ast.input_port(port.CLOCK),
+            ast.input_port(port.RESET),
+            *typed_ports(self.memory, self.ports),
+        )
         keys = "one key" if len(self.memory.keys) == 1 else f"{len(self.memory.keys)} keys"
-        columns = [variable(name, type, POINTS) for name, type, _ in self.columns]
-        items: list[Item] = [
+        columns = [ast.variable(name, type, POINTS) for name, type, _ in self.columns]
+        items: list[ast.Item] = [
             *columns,
-            variable(self.values, bits_of(self.memory.type), POINTS),
-            variable(self.place, INTEGER),
-            variable(self.present, BIT),
-            variable(self.combined, bits_of(self.memory.type)),
-            AlwaysComb(body=tuple(self._find())),
-            AlwaysComb(body=(self._combine(),)),
+            ast.variable(self.values, bits_of(self.memory.type), POINTS),
+            ast.variable(self.place, ast.INTEGER),
+            ast.variable(self.present, ast.BIT),
+            ast.variable(self.combined, bits_of(self.memory.type)),
+            ast.AlwaysComb(body=tuple(self._find())),
+            ast.AlwaysComb(body=(self._combine(),)),
             *self._outputs(),
-            Heading(text="one point comes or goes"),
-            AlwaysFF(body=self._change()),
+            ast.Heading(text="one point comes or goes"),
+            ast.AlwaysFF(body=self._change()),
         ]
-        return HardwareModule(
+        return ast.HardwareModule(
             name=self.name,
             about=(f"A sorted memory: up to {POINTS} points of {keys}, the first one first.",),
             ports=ports,
@@ -144,55 +124,58 @@ class _MemoryWriter:
         )
 
     def _find(self) -> Iterator[TargetStatement]:
-        """Where the point to be added is, or has to be."""
+        """The place at which the added point is, or has to be inserted."""
         at = Name(name=AT)
         inside = Binary(operator="<", left=at, right=Name(name=self.ports.count))
-        pairs = [(element(name, at), Name(name=key)) for name, _, key in self.columns]
+        pairs = [(ast.element(name, at), Name(name=key)) for name, _, key in self.columns]
         before = If(
             condition=_less(pairs),
-            then=(put(self.place, Binary(operator="+", left=at, right=number(1))),),
+            then=(ast.put(self.place, Binary(operator="+", left=at, right=number(1))),),
         )
-        same = both(*(Binary(operator="==", left=a, right=b) for a, b in pairs))
-        here = If(condition=same, then=(put(self.present, TRUE),))
-        look = If(condition=inside, then=(before, here))
-        yield put(self.place, number(0))
-        yield put(self.present, FALSE)
-        loop = UnrolledFor(variable=AT, count=POINTS, body=(look,))
+        same = ast.both(*(Binary(operator="==", left=a, right=b) for a, b in pairs))
+        when_same = If(condition=same, then=(ast.put(self.present, ast.TRUE),))
+        look = If(condition=inside, then=(before, when_same))
+        yield ast.put(self.place, number(0))
+        yield ast.put(self.present, ast.FALSE)
+        loop = ast.UnrolledFor(variable=AT, count=POINTS, body=(look,))
         yield If(condition=Name(name=self.ports.add), then=(loop,))
 
     def _combine(self) -> TargetStatement:
-        """What becomes of the value at a point that is there, lane by lane."""
+        """The new value of an existing point, lane by lane."""
         type, lane = self.memory.type, Name(name=LANE)
-        stored: TargetExpression = element(self.values, Name(name=self.place))
+        stored: TargetExpression = ast.element(self.values, Name(name=self.place))
         value: TargetExpression = Name(name=self.ports.value)
         if type.lanes == 1:
             combined = apply(self.memory.operator, type, (stored, value))
-            return put(self.combined, combined)
+            return ast.put(self.combined, combined)
         operands = tuple(
-            signed_as(Element(base=vector, index=lane), type.scalar) for vector in (stored, value)
+            signed_as(ast.Element(base=vector, index=lane), type.scalar)
+            for vector in (stored, value)
         )
         combined = apply(self.memory.operator, type.scalar, operands)
-        return UnrolledFor(
-            variable=LANE, count=type.lanes, body=(put(element(self.combined, lane), combined),)
+        return ast.UnrolledFor(
+            variable=LANE,
+            count=type.lanes,
+            body=(ast.put(ast.element(self.combined, lane), combined),),
         )
 
-    def _outputs(self) -> Iterator[Item]:
+    def _outputs(self) -> Iterator[ast.Item]:
         count = Name(name=self.ports.count)
         none = Binary(operator="==", left=count, right=number(0))
         rows = [name for name, _, _ in self.columns]
         targets = (*self.ports.first_keys, self.ports.first_value)
         for target, row in zip(targets, (*rows, self.values), strict=True):
-            first = Ternary(condition=none, if_true=ZEROS, if_false=element(row, 0))
-            yield ContinuousAssignment(target=Name(name=target), value=first)
+            first = Ternary(condition=none, if_true=ast.ZEROS, if_false=ast.element(row, 0))
+            yield ast.ContinuousAssignment(target=Name(name=target), value=first)
         no_room = Binary(operator="==", left=count, right=number(POINTS))
-        full = both(Name(name=self.ports.add), negation(Name(name=self.present)), no_room)
-        yield ContinuousAssignment(target=Name(name=self.ports.full), value=full)
+        full = ast.both(Name(name=self.ports.add), ast.negation(Name(name=self.present)), no_room)
+        yield ast.ContinuousAssignment(target=Name(name=self.ports.full), value=full)
 
     def _change(self) -> tuple[TargetStatement, ...]:
         ports = self.ports
         count, place = Name(name=ports.count), Name(name=self.place)
         value = Name(name=ports.value)
-        stored = element(self.values, place)
+        stored = ast.element(self.values, place)
         combined = Name(name=self.combined)
         rows = [*((name, Name(name=key)) for name, _, key in self.columns), (self.values, value)]
         grow: list[TargetStatement] = [
@@ -201,32 +184,32 @@ class _MemoryWriter:
                 then=tuple(self._moved(row, up=True) for row, _ in rows),
             )
         ]
-        new = [put(element(row, place), given, clocked=True) for row, given in rows]
+        new = [ast.put(ast.element(row, place), new_value, clocked=True) for row, new_value in rows]
         insert = (
-            UnrolledFor(variable=AT, count=POINTS - 1, body=tuple(grow)),
+            ast.UnrolledFor(variable=AT, count=POINTS - 1, body=tuple(grow)),
             *new,
-            put(count, Binary(operator="+", left=count, right=number(1)), clocked=True),
+            ast.put(count, Binary(operator="+", left=count, right=number(1)), clocked=True),
         )
         remove = (
-            UnrolledFor(
+            ast.UnrolledFor(
                 variable=AT,
                 count=POINTS - 1,
                 body=tuple(self._moved(row, up=False) for row, _ in rows),
             ),
-            put(count, Binary(operator="-", left=count, right=number(1)), clocked=True),
+            ast.put(count, Binary(operator="-", left=count, right=number(1)), clocked=True),
         )
         add = If(
             condition=Name(name=self.present),
-            then=(put(stored, combined, clocked=True),),
+            then=(ast.put(stored, combined, clocked=True),),
             otherwise=insert,
         )
         some = Binary(operator="!=", left=count, right=number(0))
-        drop = If(condition=both(Name(name=ports.drop), some), then=remove)
+        drop = If(condition=ast.both(Name(name=ports.drop), some), then=remove)
         change = If(condition=Name(name=ports.add), then=(add,), otherwise=(drop,))
         return (
             If(
                 condition=Name(name=port.RESET),
-                then=(put(count, number(0), clocked=True),),
+                then=(ast.put(count, number(0), clocked=True),),
                 otherwise=(If(condition=Name(name=ports.enable), then=(change,)),),
             ),
         )
@@ -235,7 +218,7 @@ class _MemoryWriter:
         at = Name(name=AT)
         other = Binary(operator="+", left=at, right=number(1))
         target, source = (other, at) if up else (at, other)
-        return put(element(row, target), element(row, source), clocked=True)
+        return ast.put(ast.element(row, target), ast.element(row, source), clocked=True)
 
 
 def _less(pairs: Sequence[tuple[TargetExpression, TargetExpression]]) -> TargetExpression:
@@ -245,4 +228,4 @@ def _less(pairs: Sequence[tuple[TargetExpression, TargetExpression]]) -> TargetE
     if not rest:
         return smaller
     same = Binary(operator="==", left=left, right=right)
-    return either(smaller, both(same, _less(rest)))
+    return ast.either(smaller, ast.both(same, _less(rest)))

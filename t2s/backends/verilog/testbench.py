@@ -1,10 +1,10 @@
-"""The testbench: memory, its contents, bandwidth and stalls, and what is counted.
+"""The testbench: memory and its contents, bandwidth, stalls, and counters.
 
 It is for simulation only.  Settings are read from the command line (``+name=value``): every
 latency, capacity and interval under the name of its port, ``+store_latency``, the memory's rate in
 fractions of a byte (``+rate=`` and ``+unit=``), ``+seed=`` and ``+one_in=`` of pseudo-random
-stalls, ``+max_cycles=``, and ``+quiet=``, after how many cycles without a firing nothing will ever
-happen.
+stalls, ``+max_cycles=``, and ``+quiet=``, the number of cycles without a firing after which the
+design is deadlocked.
 """
 
 from __future__ import annotations
@@ -26,39 +26,12 @@ from t2s.backends.text.expressions import (
     number,
 )
 from t2s.backends.verilog import interfaces as port
+from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.data_types import bits_of, signed_as, width_of
 from t2s.backends.verilog.faults import FaultFinder, FaultNames
 from t2s.backends.verilog.interfaces import Interface, SearchPort, StorePort
 from t2s.backends.verilog.limits import Bounds
 from t2s.backends.verilog.top import AccessNames, NodeNames, SearchNames, Top
-from t2s.backends.verilog.verilog_ast import (
-    BIT,
-    FALSE,
-    LONG,
-    TRUE,
-    WORD,
-    AlwaysComb,
-    AlwaysFF,
-    Bits,
-    Declaration,
-    Element,
-    FinalBlock,
-    HardwareModule,
-    Heading,
-    InitialBlock,
-    Instance,
-    Item,
-    Resize,
-    Signal,
-    UnrolledFor,
-    both,
-    either,
-    element,
-    negation,
-    put,
-    taken,
-    variable,
-)
 from t2s.graph.graph import Tensor, TensorRole
 from t2s.graph.nodes import Machine
 
@@ -85,9 +58,9 @@ class Testbench:
     def __init__(self, top: Top, timing: DeviceTimes, bounds: Bounds) -> None:
         self.top, self.timing, self.bounds = top, timing, bounds
         fresh = top.identifiers.fresh
-        self.settings: list[tuple[str, Bits, int]] = []
+        self.settings: list[tuple[str, ast.Bits, int]] = []
         self.option = {
-            name: self._setting(fresh(name), LONG, value)
+            name: self._setting(fresh(name), ast.LONG, value)
             for name, value in (
                 ("store_latency", timing.store_latency),
                 ("rate", 0 if timing.memory_rate is None else timing.memory_rate.numerator),
@@ -99,10 +72,10 @@ class Testbench:
             )
         }
         for channel, names in top.channels:
-            self._setting(names.latency, WORD, timing.channels[channel.name].latency)
-            self._setting(names.capacity, WORD, timing.channels[channel.name].capacity)
+            self._setting(names.latency, ast.WORD, timing.channels[channel.name].latency)
+            self._setting(names.capacity, ast.WORD, timing.channels[channel.name].capacity)
         for interface, node in top.nodes:
-            self._setting(node.interval, WORD, timing.intervals[interface.node.name])
+            self._setting(node.interval, ast.WORD, timing.intervals[interface.node.name])
         for parameter, text in zip(top.graph.parameters, top.parameters, strict=True):
             self._setting(text, bits_of(parameter.type), 0)
         self.memories = {
@@ -115,12 +88,12 @@ class Testbench:
         }
         for tensor in top.graph.tensors:
             if tensor.open and tensor.role is TensorRole.INPUT:
-                self._setting(self.lengths[tensor.name], LONG, 0)
+                self._setting(self.lengths[tensor.name], ast.LONG, 0)
         self.counts = [
             tuple(fresh(f"{interface.node.name}_{what}") for what in ("firings", "first", "last"))
             for interface, _ in top.nodes
         ]
-        self.own = TestbenchVariables(
+        self.state = TestbenchVariables(
             cycle=fresh("cycle"),
             last_firing=fresh("last_firing"),
             last_store=fresh("last_store"),
@@ -128,7 +101,7 @@ class Testbench:
             running=fresh("running"),
             ended=fresh("ended"),
         )
-        self.arbiter = Arbiter(top, self.option, self.own.cycle)
+        self.arbiter = Arbiter(top, self.option, self.state.cycle)
         self.faults = FaultFinder(
             top=top,
             names=FaultNames(
@@ -141,21 +114,21 @@ class Testbench:
         )
 
     def _length(self, tensor: Tensor) -> TargetExpression:
-        """The number of elements that may be touched."""
+        """The number of elements that may be accessed."""
         if tensor.open and tensor.role is TensorRole.INPUT:
             return Name(name=self.lengths[tensor.name])
         return number(self.bounds.length(tensor))
 
-    def _setting(self, name: str, type: Bits, value: int) -> str:
+    def _setting(self, name: str, type: ast.Bits, value: int) -> str:
         self.settings.append((name, type, value))
         return name
 
-    def build(self) -> HardwareModule:
+    def build(self) -> ast.HardwareModule:
         """The module."""
-        return HardwareModule(
+        return ast.HardwareModule(
             name="testbench",
             about=(f"A testbench of {self.top.graph.name}: for simulation only.",),
-            ports=(taken(port.CLOCK),),
+            ports=(ast.input_port(port.CLOCK),),
             items=(
                 *self._declarations(),
                 self._design(),
@@ -163,38 +136,46 @@ class Testbench:
                 *self.arbiter.build(),
                 *self.faults.build(),
                 *self._counting(),
-                FinalBlock(body=self._report()),
+                ast.FinalBlock(body=self._report()),
             ),
         )
 
     # --------------------------------------------------------------------------- declarations
 
-    def _declarations(self) -> list[Item]:
+    def _declarations(self) -> list[ast.Item]:
         top = self.top
         known = {name for name, _, _ in self.settings} | {port.CLOCK, port.RESET}
-        items: list[Item] = [Declaration(variable=Signal(name=port.RESET, type=BIT, initial=TRUE))]
-        items += [variable(name, type) for name, type, _ in self.settings]
-        items += [
-            Declaration(variable=p.variable) for p in top.ports if p.variable.name not in known
+        items: list[ast.Item] = [
+            ast.Declaration(variable=ast.Signal(name=port.RESET, type=ast.BIT, initial=ast.TRUE))
         ]
-        own = self.own
-        items += [variable(n, LONG) for n in (own.cycle, own.last_firing, own.last_store)]
-        items += [variable(own.quiet, LONG), variable(own.running), variable(own.ended, WORD)]
+        items += [ast.variable(name, type) for name, type, _ in self.settings]
+        items += [
+            ast.Declaration(variable=p.variable) for p in top.ports if p.variable.name not in known
+        ]
+        state = self.state
+        items += [
+            ast.variable(n, ast.LONG) for n in (state.cycle, state.last_firing, state.last_store)
+        ]
+        items += [
+            ast.variable(state.quiet, ast.LONG),
+            ast.variable(state.running),
+            ast.variable(state.ended, ast.WORD),
+        ]
         items += self.arbiter.declarations()
         for (interface, _), counts in zip(top.nodes, self.counts, strict=True):
-            items += [variable(name, LONG, interface.node.place_count) for name in counts]
+            items += [ast.variable(name, ast.LONG, interface.node.place_count) for name in counts]
         items += [
-            variable(self.memories[tensor.name], _element(tensor), self.bounds.length(tensor))
+            ast.variable(self.memories[tensor.name], _element(tensor), self.bounds.length(tensor))
             for tensor in top.graph.tensors
         ]
-        items += [variable(name, LONG) for name in self._growing().values()]
-        return [*items, InitialBlock(body=self._start())]
+        items += [ast.variable(name, ast.LONG) for name in self._growing().values()]
+        return [*items, ast.InitialBlock(body=self._start())]
 
     def _start(self) -> tuple[TargetStatement, ...]:
         body: list[TargetStatement] = []
         for name, type, value in self.settings:
-            start = Literal(text=f"64'sd{value}") if type == LONG else number(value)
-            body.append(put(name, start))
+            start = Literal(text=f"64'sd{value}") if type == ast.LONG else number(value)
+            body.append(ast.put(name, start))
             form = "%h" if name in self.top.parameters else "%d"
             plusarg = call("$value$plusargs", Literal(text=f'"{name}={form}"'), Name(name=name))
             body.append(Do(call=call("void'", plusarg)))
@@ -205,21 +186,23 @@ class Testbench:
                 body.append(Do(call=call("$readmemh", file, Name(name=memory))))
             else:
                 count = self.bounds.length(tensor)
-                body.append(UnrolledFor(variable=AT, count=count, body=(put(_at(memory), ZERO),)))
-        body += [put(name, ZERO) for name in self._growing().values()]
+                body.append(
+                    ast.UnrolledFor(variable=AT, count=count, body=(ast.put(_at(memory), ZERO),))
+                )
+        body += [ast.put(name, ZERO) for name in self._growing().values()]
         return tuple(body)
 
     def _growing(self) -> dict[str, str]:
-        """The lengths that follow from what is stored, by tensor."""
+        """The variables of lengths that depend on what is stored, by tensor."""
         return {
             tensor.name: self.lengths[tensor.name]
             for tensor in self.top.graph.tensors
             if tensor.open and tensor.role is not TensorRole.INPUT
         }
 
-    def _design(self) -> Instance:
+    def _design(self) -> ast.Instance:
         names = [p.variable.name for p in self.top.ports]
-        return Instance(
+        return ast.Instance(
             module=self.top.module,
             name=self.top.identifiers.fresh("design"),
             connections=tuple((name, Name(name=name)) for name in names),
@@ -227,23 +210,23 @@ class Testbench:
 
     # ------------------------------------------------------------------------------- counting
 
-    def _counting(self) -> list[Item]:
-        own = self.own
-        running: list[TargetStatement] = [put(own.running, FALSE)]
+    def _counting(self) -> list[ast.Item]:
+        state = self.state
+        running: list[TargetStatement] = [ast.put(state.running, ast.FALSE)]
         for interface, names in self.top.nodes:
             if _is_endless(interface):
                 continue
             unfinished = If(
-                condition=negation(_of(names.finished)),
-                then=(put(own.running, TRUE),),
+                condition=ast.negation(_of(names.finished)),
+                then=(ast.put(state.running, ast.TRUE),),
             )
             running.append(
-                UnrolledFor(variable=P, count=interface.node.place_count, body=(unfinished,))
+                ast.UnrolledFor(variable=P, count=interface.node.place_count, body=(unfinished,))
             )
         return [
-            Heading(text="what happens, and the end"),
-            AlwaysComb(body=tuple(running)),
-            AlwaysFF(
+            ast.Heading(text="what happens, and the end"),
+            ast.AlwaysComb(body=tuple(running)),
+            ast.AlwaysFF(
                 body=(
                     If(
                         condition=Name(name=port.RESET),
@@ -255,33 +238,33 @@ class Testbench:
         ]
 
     def _first_cycle(self) -> tuple[TargetStatement, ...]:
-        own = self.own
-        zeros = (own.last_firing, own.last_store, own.quiet, own.ended)
+        state = self.state
+        zeros = (state.last_firing, state.last_store, state.quiet, state.ended)
         body = [_later(name, ZERO) for name in zeros]
-        body += [_later(port.RESET, FALSE), _later(own.cycle, ONE)]
+        body += [_later(port.RESET, ast.FALSE), _later(state.cycle, ONE)]
         loops: list[TargetStatement] = []
         for (interface, _), counts in zip(self.top.nodes, self.counts, strict=True):
-            clear = tuple(put(_of(name), ZERO, clocked=True) for name in counts)
-            loops.append(UnrolledFor(variable=P, count=interface.node.place_count, body=clear))
+            clear = tuple(ast.put(_of(name), ZERO, clocked=True) for name in counts)
+            loops.append(ast.UnrolledFor(variable=P, count=interface.node.place_count, body=clear))
         return (*body, *loops)
 
     def _one_cycle(self) -> tuple[TargetStatement, ...]:
-        own = self.own
-        cycle = Name(name=own.cycle)
+        state = self.state
+        cycle = Name(name=state.cycle)
         body: list[TargetStatement] = [
-            _later(own.cycle, Binary(operator="+", left=cycle, right=ONE)),
-            _later(own.quiet, Binary(operator="+", left=Name(name=own.quiet), right=ONE)),
+            _later(state.cycle, Binary(operator="+", left=cycle, right=ONE)),
+            _later(state.quiet, Binary(operator="+", left=Name(name=state.quiet), right=ONE)),
         ]
         for (interface, names), counts in zip(self.top.nodes, self.counts, strict=True):
             firings, first, last = counts
             none = Binary(operator="==", left=_of(firings), right=LONG_ZERO)
             more = Binary(operator="+", left=_of(firings), right=ONE)
             then: list[TargetStatement] = [
-                put(_of(firings), more, clocked=True),
-                put(_of(last), cycle, clocked=True),
-                If(condition=none, then=(put(_of(first), cycle, clocked=True),)),
-                _later(own.last_firing, cycle),
-                _later(own.quiet, ZERO),
+                ast.put(_of(firings), more, clocked=True),
+                ast.put(_of(last), cycle, clocked=True),
+                If(condition=none, then=(ast.put(_of(first), cycle, clocked=True),)),
+                _later(state.last_firing, cycle),
+                _later(state.quiet, ZERO),
             ]
             timed = [
                 _of(access.enable)
@@ -289,19 +272,21 @@ class Testbench:
                 if store.timed
             ]
             if timed:
-                stored = either(*timed)
-                then.append(If(condition=stored, then=(_later(own.last_store, cycle),)))
+                stored = ast.either(*timed)
+                then.append(If(condition=stored, then=(_later(state.last_store, cycle),)))
             fired = If(condition=_of(names.fires), then=tuple(then))
-            body.append(UnrolledFor(variable=P, count=interface.node.place_count, body=(fired,)))
+            body.append(
+                ast.UnrolledFor(variable=P, count=interface.node.place_count, body=(fired,))
+            )
         limit, quiet = Name(name=self.option["max_cycles"]), Name(name=self.option["quiet"])
-        over = both(
+        over = ast.both(
             Binary(operator="!=", left=limit, right=LONG_ZERO),
             Binary(operator=">", left=cycle, right=limit),
         )
-        still = Binary(operator=">=", left=Name(name=own.quiet), right=quiet)
-        done = negation(Name(name=own.running))
+        still = Binary(operator=">=", left=Name(name=state.quiet), right=quiet)
+        done = ast.negation(Name(name=state.running))
         if any(_is_endless(interface) for interface, _ in self.top.nodes):
-            done = both(done, still)
+            done = ast.both(done, still)
         ends = If(
             condition=done,
             then=self._end(1),
@@ -319,131 +304,135 @@ class Testbench:
         return (*body, ends)
 
     def _fail(self) -> tuple[TargetStatement, ...]:
-        names = (self.own.cycle, *self.faults.names.all)
+        names = (self.state.cycle, *self.faults.names.all)
         shown = _show("t2s fault %0d %0d %0d %0d %0d", *(Name(name=name) for name in names))
         return (shown, *self._end(4))
 
     def _end(self, how: int) -> tuple[TargetStatement, ...]:
-        return (_later(self.own.ended, number(how)), Do(call=call("$finish")))
+        return (_later(self.state.ended, number(how)), Do(call=call("$finish")))
 
     def _report(self) -> tuple[TargetStatement, ...]:
-        own = self.own
-        stored, fired = Name(name=own.last_store), Name(name=own.last_firing)
+        state = self.state
+        stored, fired = Name(name=state.last_store), Name(name=state.last_firing)
         complete = Binary(operator="+", left=stored, right=Name(name=self.option["store_latency"]))
-        after = both(
+        after = ast.both(
             Binary(operator="!=", left=stored, right=LONG_ZERO),
             Binary(operator=">", left=complete, right=fired),
         )
         cycles = Ternary(condition=after, if_true=complete, if_false=fired)
-        body: list[TargetStatement] = [_show("t2s run %0d %0d", Name(name=own.ended), cycles)]
+        body: list[TargetStatement] = [_show("t2s run %0d %0d", Name(name=state.ended), cycles)]
         for (interface, _), counts in zip(self.top.nodes, self.counts, strict=True):
             line = _show("t2s pe %0d %0d %0d", *(_of(name) for name in counts))
-            body.append(UnrolledFor(variable=P, count=interface.node.place_count, body=(line,)))
+            body.append(ast.UnrolledFor(variable=P, count=interface.node.place_count, body=(line,)))
         for channel, names in self.top.channels:
             line = _show("t2s held %0d", _at(names.held))
-            body.append(UnrolledFor(variable=AT, count=channel.element_count, body=(line,)))
+            body.append(ast.UnrolledFor(variable=AT, count=channel.element_count, body=(line,)))
         for tensor in self.top.graph.tensors:
             if tensor.role is TensorRole.OUTPUT:
                 body += self._written(tensor)
         return tuple(body)
 
     def _written(self, tensor: Tensor) -> tuple[TargetStatement, ...]:
-        """The output in a file; if its length is known only now, so many elements."""
+        """Write an output to a file; an open tensor up to its final length."""
         memory = Name(name=self.memories[tensor.name])
         file = Literal(text=f'"{memory.name}.out"')
         if not tensor.open:
             return (Do(call=call("$writememh", file, memory)),)
         length = Name(name=self.lengths[tensor.name])
-        last = Resize(bits=32, value=Binary(operator="-", left=length, right=ONE))
+        last = ast.Resize(bits=32, value=Binary(operator="-", left=length, right=ONE))
         some = Binary(operator=">", left=length, right=LONG_ZERO)
         write = Do(call=call("$writememh", file, memory, ZERO, last))
         return (_show("t2s length %0d", length), If(condition=some, then=(write,)))
 
 
 def _is_endless(interface: port.Interface) -> bool:
-    """Whether the node may wait for ever when all others have ended."""
+    """Whether the node may wait forever once all others have ended."""
     return isinstance(interface.node, Machine) and interface.node.endless
 
 
-def _element(tensor: Tensor) -> Bits:
-    return Bits(width=width_of(tensor.type))
+def _element(tensor: Tensor) -> ast.Bits:
+    return ast.Bits(width=width_of(tensor.type))
 
 
 def _of(name: str) -> TargetExpression:
-    return element(name, Name(name=P))
+    return ast.element(name, Name(name=P))
 
 
 def _at(name: str) -> TargetExpression:
-    return element(name, Name(name=AT))
+    return ast.element(name, Name(name=AT))
 
 
 def _later(target: str | TargetExpression, value: TargetExpression) -> TargetStatement:
-    return put(target, value, clocked=True)
+    return ast.put(target, value, clocked=True)
 
 
 def _show(form: str, *values: TargetExpression) -> TargetStatement:
     return Do(call=call("$display", Literal(text=f'"{form}"'), *values))
 
 
-# Memory in the testbench: what it holds, and how it is read, written and searched.
+# Memory in the testbench: contents, loads, stores and searches.
 
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryModel:
-    """The part of a testbench that answers load and store units.
+    """The part of a testbench that serves load and store units.
 
-    ``arrays`` names the contents of each tensor, ``growing`` the number of elements of each tensor
-    whose length follows from what is stored.
+    ``arrays`` names the content of each tensor, ``growing`` the length of each tensor whose length
+    depends on what is stored.
     """
 
     top: Top
     arrays: Mapping[str, str]
     growing: Mapping[str, str]
 
-    def build(self) -> tuple[Item, ...]:
+    def build(self) -> tuple[ast.Item, ...]:
         """The items."""
-        items: list[Item] = [Heading(text="memory: read at once, written at the end of the cycle")]
+        items: list[ast.Item] = [
+            ast.Heading(text="memory: read at once, written at the end of the cycle")
+        ]
         writes: list[TargetStatement] = []
         for interface, names in self.top.nodes:
             count = interface.node.place_count
             for load, access in zip(interface.loads, names.loads, strict=True):
                 memory = self.arrays[load.tensor.name]
                 moves = _lanes(load.type, access, memory, reads=True)
-                items.append(AlwaysComb(body=(UnrolledFor(variable=P, count=count, body=moves),)))
+                items.append(
+                    ast.AlwaysComb(body=(ast.UnrolledFor(variable=P, count=count, body=moves),))
+                )
             for search, signals in zip(interface.searches, names.searches, strict=True):
                 items += self._search(search, signals, count)
             for store, access in zip(interface.stores, names.stores, strict=True):
                 moves = (*self._grow(store, access), *self._write(store, access))
-                whether = both(
-                    negation(Name(name=port.RESET)), _of(names.fires), _of(access.enable)
+                whether = ast.both(
+                    ast.negation(Name(name=port.RESET)), _of(names.fires), _of(access.enable)
                 )
-                one = If(condition=whether, then=moves)
-                writes.append(UnrolledFor(variable=P, count=count, body=(one,)))
+                guarded = If(condition=whether, then=moves)
+                writes.append(ast.UnrolledFor(variable=P, count=count, body=(guarded,)))
         if writes:
-            items.append(AlwaysFF(body=tuple(writes)))
+            items.append(ast.AlwaysFF(body=tuple(writes)))
         return tuple(items)
 
     def _write(self, store: StorePort, access: AccessNames) -> tuple[TargetStatement, ...]:
         return _lanes(store.type, access, self.arrays[store.tensor.name], reads=False)
 
     def _grow(self, store: StorePort, access: AccessNames) -> tuple[TargetStatement, ...]:
-        """The tensor is at least as long as what is stored into it needs."""
+        """Extend a tensor to the address of a store."""
         if store.tensor.name not in self.growing:
             return ()
         length = Name(name=self.growing[store.tensor.name])
-        wide = call("$signed", Resize(bits=64, value=_of(access.address)))
+        wide = call("$signed", ast.Resize(bits=64, value=_of(access.address)))
         end = Binary(operator="+", left=wide, right=number(store.type.lanes))
         longer = Binary(operator=">", left=end, right=length)
-        return (If(condition=longer, then=(put(length, end),)),)
+        return (If(condition=longer, then=(ast.put(length, end),)),)
 
-    def _search(self, search: SearchPort, signals: SearchNames, count: int) -> list[Item]:
-        """Halve what is left until there is one place: as many steps as a position has bits."""
+    def _search(self, search: SearchPort, signals: SearchNames, count: int) -> list[ast.Item]:
+        """Binary search: as many steps as a position has bits."""
         fresh = self.top.identifiers.fresh
         names = [fresh(f"{signals.found}_{what}") for what in ("low", "high", "middle")]
         low, high, middle = (Name(name=name) for name in names)
         memory, type = self.arrays[search.tensor.name], search.statement.value.type
-        here = signed_as(element(memory, middle), type)
-        smaller = Binary(operator="<", left=here, right=_of(signals.value))
+        candidate = signed_as(ast.element(memory, middle), type)
+        smaller = Binary(operator="<", left=candidate, right=_of(signals.value))
         more = Binary(operator="<", left=call("$signed", low), right=call("$signed", high))
         half = Binary(
             operator="/", left=Binary(operator="-", left=high, right=low), right=number(2)
@@ -452,42 +441,46 @@ class MemoryModel:
         step = If(
             condition=more,
             then=(
-                put(middle, Binary(operator="+", left=low, right=half)),
-                If(condition=smaller, then=(put(low, above),), otherwise=(put(high, middle),)),
+                ast.put(middle, Binary(operator="+", left=low, right=half)),
+                If(
+                    condition=smaller,
+                    then=(ast.put(low, above),),
+                    otherwise=(ast.put(high, middle),),
+                ),
             ),
         )
         body = (
-            put(low, _of(signals.begin)),
-            put(high, _of(signals.end)),
-            put(middle, number(0)),
-            UnrolledFor(variable="step", count=32, body=(step,)),
-            put(_of(signals.found), low),
+            ast.put(low, _of(signals.begin)),
+            ast.put(high, _of(signals.end)),
+            ast.put(middle, number(0)),
+            ast.UnrolledFor(variable="step", count=32, body=(step,)),
+            ast.put(_of(signals.found), low),
         )
-        loop = UnrolledFor(variable=P, count=count, body=body)
-        return [*(variable(name, WORD) for name in names), AlwaysComb(body=(loop,))]
+        loop = ast.UnrolledFor(variable=P, count=count, body=body)
+        return [*(ast.variable(name, ast.WORD) for name in names), ast.AlwaysComb(body=(loop,))]
 
 
 def _lanes(
-    type: Bits, access: AccessNames, memory: str, *, reads: bool
+    type: ast.Bits, access: AccessNames, memory: str, *, reads: bool
 ) -> tuple[TargetStatement, ...]:
     """Move all lanes of PE ``p`` between memory and the port."""
     data, address = _of(access.data), _of(access.address)
     if type.lanes == 1:
-        place: TargetExpression = element(memory, address)
-        return (put(data, place) if reads else put(place, data, clocked=True),)
+        place: TargetExpression = ast.element(memory, address)
+        return (ast.put(data, place) if reads else ast.put(place, data, clocked=True),)
     where = Binary(operator="+", left=address, right=Name(name=LANE))
-    place = element(memory, where)
-    lane = Element(base=data, index=Name(name=LANE))
-    move = put(lane, place) if reads else put(place, lane, clocked=True)
-    return (UnrolledFor(variable=LANE, count=type.lanes, body=(move,)),)
+    place = ast.element(memory, where)
+    lane = ast.Element(base=data, index=Name(name=LANE))
+    move = ast.put(lane, place) if reads else ast.put(place, lane, clocked=True)
+    return (ast.UnrolledFor(variable=LANE, count=type.lanes, body=(move,)),)
 
 
-# The bandwidth of memory in the testbench: who moves bytes when, and pseudo-random stalls.
+# Memory bandwidth in the testbench, and pseudo-random stalls.
 #
-# Units are served in the order in which they come.  A unit takes a turn, the next number, in the
-# first cycle in which it is ready and not held up, unless memory serves it in that very cycle;
-# units of one cycle come in the order of PEs.  Memory serves turns in order while there is credit,
-# and a firing may overdraw it.
+# Units are served in the order of their requests.  In the first cycle in which a unit is ready and
+# not stalled, it takes a turn (the next number), unless memory serves it in the same cycle; units
+# of one cycle are in the order of PEs.  Memory serves turns in order while there is credit, which a
+# firing may overdraw.
 
 LONG_ONE = Literal(text="64'sd1")
 
@@ -496,8 +489,8 @@ LONG_ONE = Literal(text="64'sd1")
 class _MemoryUnits:
     """The PEs of a node that accesses memory: names of variables with one element for each PE.
 
-    ``turn`` is the turn that a PE has, 0 if it has none; ``joins`` says that it takes one in this
-    cycle, ``taken`` which.
+    ``turn`` is the turn of a PE, 0 if it has none; ``joins`` says that it takes one in this cycle,
+    ``taken`` which one.
     """
 
     interface: Interface
@@ -507,9 +500,9 @@ class _MemoryUnits:
     taken: str
     joins: str
 
-    def each(self, *body: TargetStatement) -> UnrolledFor:
+    def each(self, *body: TargetStatement) -> ast.UnrolledFor:
         """The statements for every PE ``p``."""
-        return UnrolledFor(variable=P, count=self.interface.node.place_count, body=body)
+        return ast.UnrolledFor(variable=P, count=self.interface.node.place_count, body=body)
 
 
 class Arbiter:
@@ -540,27 +533,30 @@ class Arbiter:
             first += interface.node.place_count
         self.places = sum(units.interface.node.place_count for units in self.units)
 
-    def declarations(self) -> list[Item]:
-        """The variables; ``owed`` is a ring of the costs of the turns that wait."""
+    def declarations(self) -> list[ast.Item]:
+        """The variables; ``owed`` is a ring buffer of the costs of waiting turns."""
         if not self.units:
             return []
         names = (self.credit, self.left, self.served, self.serving, self.given, self.giving)
-        items: list[Item] = [variable(name, LONG) for name in names]
-        items.append(variable(self.owed, LONG, self.places))
+        items: list[ast.Item] = [ast.variable(name, ast.LONG) for name in names]
+        items.append(ast.variable(self.owed, ast.LONG, self.places))
         for units in self.units:
             count = units.interface.node.place_count
-            items += [variable(units.turn, LONG, count), variable(units.taken, LONG, count)]
-            items.append(variable(units.joins, BIT, count))
+            items += [
+                ast.variable(units.turn, ast.LONG, count),
+                ast.variable(units.taken, ast.LONG, count),
+            ]
+            items.append(ast.variable(units.joins, ast.BIT, count))
         return items
 
-    def build(self) -> tuple[Item, ...]:
+    def build(self) -> tuple[ast.Item, ...]:
         """The items."""
         if not self.units:
             return ()
         return (
-            Heading(text="bandwidth and stalls of memory: first come, first served"),
-            AlwaysComb(body=self._grants()),
-            AlwaysFF(
+            ast.Heading(text="bandwidth and stalls of memory: first come, first served"),
+            ast.AlwaysComb(body=self._grants()),
+            ast.AlwaysFF(
                 body=(
                     If(
                         condition=Name(name=port.RESET),
@@ -574,19 +570,19 @@ class Arbiter:
     # --------------------------------------------------------------------------------- grants
 
     def _grants(self) -> tuple[TargetStatement, ...]:
-        """Those who have waited, then those who come."""
+        """Grants: first to waiting units, then to new requests."""
         serving = Name(name=self.serving)
         waits = Binary(operator="<", left=serving, right=Name(name=self.given))
         next_turn = _plus(serving, LONG_ONE)
         serve = If(
-            condition=both(waits, self._credit()),
-            then=(self._pay(self._owed(next_turn)), put(self.serving, next_turn)),
+            condition=ast.both(waits, self._credit()),
+            then=(self._pay(self._owed(next_turn)), ast.put(self.serving, next_turn)),
         )
         return (
-            put(self.left, Name(name=self.credit)),
-            put(self.serving, Name(name=self.served)),
-            put(self.giving, Name(name=self.given)),
-            UnrolledFor(variable=AT, count=self.places, body=(serve,)),
+            ast.put(self.left, Name(name=self.credit)),
+            ast.put(self.serving, Name(name=self.served)),
+            ast.put(self.giving, Name(name=self.given)),
+            ast.UnrolledFor(variable=AT, count=self.places, body=(serve,)),
             *(units.each(*self._one_grant(units)) for units in self.units),
         )
 
@@ -594,40 +590,40 @@ class Arbiter:
         names = units.names
         granted, joins, turn = _of(names.granted), _of(units.joins), _of(units.turn)
         giving = Name(name=self.giving)
-        free = either(
+        free = ast.either(
             Binary(operator="==", left=_of(names.moved), right=number(0)),
             Binary(operator="==", left=self.rate, right=LONG_ZERO),
         )
         served = Binary(operator="<=", left=turn, right=Name(name=self.serving))
-        # whoever has waited is served before, so if credit is left nobody waits any more
+        # waiting units are served first, so remaining credit means that none waits
         comes = If(
             condition=free,
-            then=(put(granted, TRUE),),
+            then=(ast.put(granted, ast.TRUE),),
             otherwise=(
                 If(
                     condition=self._credit(),
                     then=(
-                        put(granted, TRUE),
+                        ast.put(granted, ast.TRUE),
                         self._pay(self._cost(names)),
                     ),
                     otherwise=(
-                        put(joins, TRUE),
-                        put(self.giving, _plus(giving, LONG_ONE)),
-                        put(_of(units.taken), giving),
+                        ast.put(joins, ast.TRUE),
+                        ast.put(self.giving, _plus(giving, LONG_ONE)),
+                        ast.put(_of(units.taken), giving),
                     ),
                 ),
             ),
         )
         return (
-            put(granted, FALSE),
-            put(joins, FALSE),
-            put(_of(units.taken), LONG_ZERO),
+            ast.put(granted, ast.FALSE),
+            ast.put(joins, ast.FALSE),
+            ast.put(_of(units.taken), LONG_ZERO),
             If(
                 condition=Binary(operator="!=", left=turn, right=LONG_ZERO),
-                then=(put(granted, served),),
+                then=(ast.put(granted, served),),
                 otherwise=(
                     If(
-                        condition=both(_of(names.ready), negation(self._held(units))),
+                        condition=ast.both(_of(names.ready), ast.negation(self._held(units))),
                         then=(comes,),
                     ),
                 ),
@@ -635,29 +631,29 @@ class Arbiter:
         )
 
     def _held(self, units: _MemoryUnits) -> TargetExpression:
-        """Whether a pseudo-random stall holds PE ``p`` up."""
+        """Whether a pseudo-random stall holds PE ``p``."""
         place = Name(name=P)
         return call(
             "stalls::holds",
-            Resize(bits=32, value=Name(name=self.option["seed"])),
-            Resize(bits=32, value=Name(name=self.option["one_in"])),
+            ast.Resize(bits=32, value=Name(name=self.option["seed"])),
+            ast.Resize(bits=32, value=Name(name=self.option["one_in"])),
             _plus(place, number(units.first)) if units.first else place,
-            Resize(bits=32, value=self.cycle),
+            ast.Resize(bits=32, value=self.cycle),
         )
 
     def _cost(self, names: NodeNames) -> TargetExpression:
-        """Bytes of PE ``p``, in the unit of credit."""
-        moved = call("$signed", Resize(bits=64, value=_of(names.moved)))
+        """The bytes of PE ``p``, in units of credit."""
+        moved = call("$signed", ast.Resize(bits=64, value=_of(names.moved)))
         return Binary(operator="*", left=moved, right=Name(name=self.option["unit"]))
 
     def _credit(self) -> TargetExpression:
         return Binary(operator=">", left=Name(name=self.left), right=LONG_ZERO)
 
     def _pay(self, cost: TargetExpression) -> TargetStatement:
-        return put(self.left, Binary(operator="-", left=Name(name=self.left), right=cost))
+        return ast.put(self.left, Binary(operator="-", left=Name(name=self.left), right=cost))
 
     def _owed(self, turn: TargetExpression) -> TargetExpression:
-        return element(self.owed, Binary(operator="%", left=turn, right=number(self.places)))
+        return ast.element(self.owed, Binary(operator="%", left=turn, right=number(self.places)))
 
     # ---------------------------------------------------------------------------------- state
 

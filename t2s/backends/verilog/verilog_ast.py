@@ -1,6 +1,6 @@
-"""The target AST, the part of SystemVerilog that the backend writes, and its text.
+"""The AST of the subset of SystemVerilog that the backend writes, and its printer.
 
-Everything that has to be decided is decided when this tree is built; the printer only spells it.
+All decisions are made when the tree is built; the printer only writes it.
 """
 
 from __future__ import annotations
@@ -273,12 +273,12 @@ def variable(name: str, type: Bits = BIT, count: int | None = None) -> Declarati
     return Declaration(variable=Signal(name=name, type=type, count=count))
 
 
-def taken(name: str, type: Bits = BIT, count: int | None = None) -> ModulePort:
+def input_port(name: str, type: Bits = BIT, count: int | None = None) -> ModulePort:
     """An input."""
     return ModulePort(direction=Direction.INPUT, variable=Signal(name=name, type=type, count=count))
 
 
-def given(name: str, type: Bits = BIT, count: int | None = None) -> ModulePort:
+def output_port(name: str, type: Bits = BIT, count: int | None = None) -> ModulePort:
     """An output."""
     return ModulePort(
         direction=Direction.OUTPUT, variable=Signal(name=name, type=type, count=count)
@@ -295,7 +295,7 @@ def put(
     return Set(target=to, value=value)
 
 
-# Spells the target AST as SystemVerilog.
+# The printer.
 
 _INDENT = "  "
 _COLUMNS = 100

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2s.backends.cgra_tia.fabric import PUBLIC_CORE, CoreParameters
-from t2s.backends.cgra_tia.lift import lift_array, memory_after
 from t2s.backends.cgra_tia.machine.profile_a import TriggeredDeadlockError, run_public
 from t2s.backends.cgra_tia.program import (
     CellProgram,
@@ -30,6 +29,7 @@ from t2s.backends.cgra_tia.program import (
 from t2s.backends.cgra_tia.text.parser import parse_programs
 from t2s.core.errors import UserError
 from t2s.simulator.run import simulate
+from tests.backends.cgra.element_graph import lift_array, memory_after
 from tests.backends.cgra.test_machine_public import HALT, OPERATIONS, one
 from tests.sampling import sampled
 
@@ -354,7 +354,7 @@ def test_what_fires_depends_on_a_token_that_may_be_there() -> None:
         "when %p == 0: mov %o0.0, $1;\nwhen %p == 1: halt;\n"
     )
     assert refused(text).splitlines() == [
-        "the program of PE 0 <loader> cannot be a graph: what fires depends on time",
+        "the program of PE 0 <loader> cannot become a graph: what fires depends on timing",
         "  expected: tags and predicates alone to decide which instruction fires",
         "  given:    instruction 1 (line 3) fires if instruction 0 (line 2) waits for a token"
         " of %i0",
@@ -368,7 +368,7 @@ def test_a_channel_that_may_be_empty() -> None:
         "when %p == 1: add %r0, %r0, %i0; deq %i0; set %p = 0;\n" + HALT
     )
     assert refused(text).splitlines() == [
-        "the program of PE 0 <pe> cannot be a graph: what a firing finds depends on time",
+        "the program of PE 0 <pe> cannot become a graph: what a firing reads depends on timing",
         "  expected: a check of %i0 in the trigger, or in that of an instruction before",
         "  given:    instruction 1 (line 3) uses %i0, which may be empty",
         "  hint:     the interpreter runs such programs",

@@ -502,14 +502,15 @@ def test_what_fires_depends_on_room() -> None:
         "when %p == XXXXXXX1: nop; set %p = ZZZZZZZ0;\n"
     )
     found = refused(mapping(text).netlist())
-    assert found.startswith("the program of 'cell' cannot be a graph: what fires depends on time")
+    why = "the program of 'cell' cannot become a graph: what fires depends on timing"
+    assert found.startswith(why)
     assert "(line 3) fires if instruction 0 (line 2) waits for room in %o0" in found
 
 
 def test_bits_of_floats() -> None:
     found = refused(mapping(ONE.format("band %o0.0, %i0, $1")).netlist())
     assert "is used as a float and as an integer" in found
-    assert "itf and fti convert" in found
+    assert "convert with itf and fti" in found
 
 
 def test_operators_that_graphs_do_not_have() -> None:

@@ -105,13 +105,13 @@ OF_USERS: dict[str, tuple[Callable[[], Func], str, str]] = {
     "many constants": (
         lambda: mapped(lambda x, i: x[i] + t2s.cast(DOUBLE, i), 300),
         "node 'y'",
-        "its iterations fall into 300 classes, and a tag tells 16 apart: what it does depends on "
+        "its iterations fall into 300 classes, and tags select among 16: what it does depends on "
         "loops in too many ways",
     ),
     "17 actions": (
         lambda: mapped(lambda x, i: x[i] + t2s.cast(DOUBLE, i), 17),
         "node 'y'",
-        "the cell of its 'add' would need 17 different things to do, told apart by tags, and a "
+        "the cell of its 'add' would need 17 different actions, selected by tags, and a "
         f"cell has 16: {FEWER}",
     ),
     "9 constants": (
@@ -152,7 +152,7 @@ BY_HAND: dict[str, tuple[Callable[[], Graph], str, str]] = {
         refused_designs.two_elements,
         "node 'middle'",
         "several elements of 'kept' are read in one firing; a file of registers becomes a ring of "
-        "tokens, of which one goes by in a cycle",
+        "tokens, of which one passes in a cycle",
     ),
     "taken twice": (
         refused_designs.taken_twice,

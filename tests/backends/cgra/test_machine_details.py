@@ -343,11 +343,11 @@ def _unwired() -> dict[str, Callable[[], PlacedDesign]]:
         "the result of an FMA goes to a predicate": lambda: through(
             COPY + "\nwhen %p == X with %i0.1: fadd %p0, %i0, %i0; deq %i0;", [1.0]
         ),
-        "there is no output channel %o8": lambda: _renamed(good, cells=(_odd_cell(good),)),
+        "unknown output channel %o8": lambda: _renamed(good, cells=(_odd_cell(good),)),
         "the program of the cell 'cell' is too long": lambda: _renamed(
             good, cells=(_long_cell(good),)
         ),
-        "the net 'in' ends at what is not there": lambda: _net(
+        "the net 'in' ends at a missing part or port": lambda: _net(
             good, source=replace(source, part="nobody")
         ),
         "expected: an output from 0 to 0": lambda: _net(good, source=replace(source, port=1)),
@@ -397,16 +397,18 @@ def test_inputs_are_checked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "expected"),
+    ("options", "kind", "expected"),
     [
-        ({"max_cycles": 0}, "at least 1"),
-        ({"memory_latency": -1}, "at least 0"),
-        ({"words_per_cycle": 0}, "at least 1"),
-        ({"words_per_cycle": 1.5}, "at least 1"),
+        ({"max_cycles": 0}, "positive", "at least 1"),
+        ({"memory_latency": -1}, "non-negative", "at least 0"),
+        ({"words_per_cycle": 0}, "positive", "at least 1"),
+        ({"words_per_cycle": 1.5}, "positive", "at least 1"),
     ],
 )
-def test_counts_are_checked(options: dict[str, Any], expected: str) -> None:
-    with pytest.raises(UserError, match=f"{next(iter(options))} must be a count") as caught:
+def test_counts_are_checked(options: dict[str, Any], kind: str, expected: str) -> None:
+    with pytest.raises(
+        UserError, match=f"{next(iter(options))} must be a {kind} integer"
+    ) as caught:
         passed(COPY, [1.0], **options)
     assert f"expected: a whole number of {expected}" in str(caught.value)
 

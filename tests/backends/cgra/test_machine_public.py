@@ -256,7 +256,7 @@ def test_a_token_that_leads_nowhere_is_a_deadlock() -> None:
     with pytest.raises(TriggeredDeadlockError) as caught:
         run("<a>\nwhen %p == X: halt %o3.0;\n", shape=(1, 1))
     said = str(caught.value)
-    assert "all elements have halted, and nobody takes the tokens that are left" in said
+    assert "all elements have halted, and nothing takes the remaining tokens" in said
     assert "tokens are left in %o3 of PE 0 <a> (1 of 2 tokens)" in said
 
 

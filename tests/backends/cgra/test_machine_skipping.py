@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from t2s.backends.cgra_tia.fabric import PUBLIC_CORE
 from t2s.backends.cgra_tia.machine import profile_b
 from t2s.backends.cgra_tia.machine.parts import Agenda, PlacedPart
-from t2s.backends.cgra_tia.machine.profile_a import run_public
-from t2s.backends.cgra_tia.machine.profile_a_elements import PublicElement
+from t2s.backends.cgra_tia.machine.profile_a import PublicElement, run_public
 from t2s.backends.cgra_tia.machine.profile_b import PlacedRun, WiredDesign, run_placed
 from t2s.backends.cgra_tia.machine.words import SCRATCHPAD, word_meanings
 from t2s.backends.cgra_tia.netlist import Branch, PlacedDesign

@@ -88,7 +88,7 @@ def test_one_cell_that_talks_to_itself() -> None:
     draft = Draft("loop")
     cell = draft.fma("x", (), MOVE)
     draft.wire("back", cell, cell)
-    with pytest.raises(UserError, match="a circle of parts of 'loop' never starts") as caught:
+    with pytest.raises(UserError, match="a cycle of parts of 'loop' never starts") as caught:
         place_netlist(draft.done(), fabric)
     assert "x[] wait for one another" in str(caught.value)
 
@@ -216,7 +216,7 @@ def test_too_many_parts_are_refused_by_node() -> None:
         place_netlist(gemm(4, 4, 4), CGRA8)
     text = str(caught.value)
     assert "'gemm4x4x4' does not fit on the fabric 'cgra8'" in text
-    assert "expected: at most 16 cells with an FMA, as many as are there" in text
+    assert "expected: at most 16 cells with an FMA" in text
     assert "given:    64: 64 for E" in text
     assert "take the fabric 'cgra16', or unroll fewer iterations" in text
 
@@ -226,7 +226,7 @@ def test_too_many_units_are_refused_by_node() -> None:
     with pytest.raises(UserError) as caught:
         place_netlist(ring(16, 2, 2), small)
     text = str(caught.value)
-    assert "expected: at most 16 stream units, as many as are there" in text
+    assert "expected: at most 16 stream units" in text
     assert "given:    18: 16 for load_A, 1 for load_C, 1 for store_E" in text
 
 
@@ -270,11 +270,11 @@ def test_ends_have_to_be_there() -> None:
     net = Net(
         name="x", group="x", source=Endpoint(part="a"), sinks=(NetSink(end=Endpoint(part="b")),)
     )
-    with pytest.raises(UserError, match="the net 'x' of 'chain' ends at what is not there"):
+    with pytest.raises(UserError, match="the net 'x' of 'chain' ends at a missing part or port"):
         place_netlist(replace(netlist, nets=(*netlist.nets, net)), CGRA8)
-    with pytest.raises(UserError, match="two parts of 'chain' have one name"):
+    with pytest.raises(UserError, match="two parts of 'chain' have the same name"):
         place_netlist(replace(netlist, cells=(*netlist.cells, netlist.cells[0])), CGRA8)
-    with pytest.raises(UserError, match="two nets of 'chain' have one name"):
+    with pytest.raises(UserError, match="two nets of 'chain' have the same name"):
         place_netlist(replace(netlist, nets=(*netlist.nets, netlist.nets[0])), CGRA8)
 
 

@@ -126,7 +126,7 @@ def test_hostile_names_stay_names() -> None:
         read_files(write_files(replace(design, netlist=netlist)))
     quoted = Provenance(node='"; drop & <', point=(1,))
     netlist = replace(design.netlist, cells=(replace(cell, origin=quoted),))
-    with pytest.raises(UserError, match="no angles"):
+    with pytest.raises(UserError, match="without < and >"):
         read_files(write_files(replace(design, netlist=netlist)))
 
 
@@ -228,9 +228,9 @@ def test_unknown_and_missing_fields_are_refused_by_place() -> None:
         (("nets", 0, "net", "source", "part"), "nobody", "an output of a part"),
         (("nets", 0, "net", "source", "port"), 8, "an output of a part"),
         (("nets", 0, "branches"), [], "1 branches"),
-        (("nets", 0, "branches", 0, "path"), [], "a way of cells"),
-        (("nets", 0, "branches", 0, "path"), [[0, 0], [3, 3]], "each beside the one before"),
-        (("nets", 0, "branches", 0, "path"), [[-1, 0]], "a way inside the fabric"),
+        (("nets", 0, "branches", 0, "path"), [], "a path of adjacent cells"),
+        (("nets", 0, "branches", 0, "path"), [[0, 0], [3, 3]], "adjacent cells"),
+        (("nets", 0, "branches", 0, "path"), [[-1, 0]], "a path inside the fabric"),
         (("nets", 0, "branches", 0, "path"), [[0, 0, 0]], "a list of 2"),
         (("nets", 0, "branches", 0, "latency"), 0, "a latency of at least"),
         (("nets", 0, "branches", 0, "capacity"), 1, "a capacity of at least"),

@@ -8,27 +8,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2s.backends.cgra_tia.lower.process import TokenStream
-from t2s.backends.cgra_tia.profile_a.compile import (
-    AddressLoop,
-    TaggedAddress,
-    address_thread,
-    rolled,
-    unrolled,
-    unrolled_nests,
-)
 from t2s.backends.cgra_tia.profile_a.control import END
 from t2s.backends.cgra_tia.profile_a.threads import (
     WORD_MASK,
+    AddressLoop,
     AddressWire,
     HeadOf,
     NoRoom,
     PublicThread,
     StateCodes,
+    TaggedAddress,
     ThreadRegister,
     ToTest,
     ToWires,
+    address_thread,
     check_room,
     moving_thread,
+    rolled,
+    unrolled,
+    unrolled_nests,
 )
 from t2s.backends.cgra_tia.program import Opcode
 
@@ -74,7 +72,7 @@ def test_threads_send_the_addresses_of_their_nests(
     nest: tuple[list[int], list[int], list[int]], which: int, ends: bool
 ) -> None:
     items = list(unrolled_nests(rolled(*map(np.array, nest))))[which]
-    thread = address_thread(AddressWire(STREAM), items, sends_end=ends, said="")
+    thread = address_thread(AddressWire(STREAM), items, sends_end=ends, comment="")
     sent, firings = _stepped(thread)
     expected = [(address.address, address.tag) for address in unrolled(items)]
     assert sent == [*expected, (0, END)] if ends else expected
@@ -119,7 +117,7 @@ def _stepped(thread: PublicThread) -> tuple[list[tuple[int, int]], int]:
 
 def test_states_have_codes_of_their_own() -> None:
     items = (AddressLoop(3, (5,), (AddressLoop(4, (1,), (TaggedAddress(0, 0),)),)),)
-    thread = address_thread(AddressWire(STREAM), items, sends_end=True, said="")
+    thread = address_thread(AddressWire(STREAM), items, sends_end=True, comment="")
     codes = StateCodes.of_thread(thread)
     assert codes.code[0] == 0
     used: list[int] = []
@@ -130,7 +128,7 @@ def test_states_have_codes_of_their_own() -> None:
 
 
 def test_room_is_counted() -> None:
-    thread = moving_thread(STREAM, (0, 1, 2), tokens=5, hands_on_end=True, said="")
+    thread = moving_thread(STREAM, (0, 1, 2), tokens=5, hands_on_end=True, comment="")
     check_room([thread] * 3)
     with pytest.raises(NoRoom, match=r"17 instructions \(mover of loads, .*\), and it has 16"):
         check_room([thread] * 4)

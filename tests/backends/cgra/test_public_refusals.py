@@ -9,10 +9,10 @@ import pytest
 
 import t2s
 from t2s import Float, Func, ImageParam, Int, Param, RDom, Var, triggered
-from t2s.backends.cgra_tia.lift import lift_array
 from t2s.errors import UnsupportedError
 from t2s.graph.graph import Graph
 from tests.backends.cgra import refused_designs
+from tests.backends.cgra.element_graph import lift_array
 from tests.backends.cgra.public_designs import (
     dot_product,
     elementwise,
@@ -111,8 +111,8 @@ REFUSALS: list[tuple[Callable[[], Func], Shape, str]] = [
     (
         circle,
         (1, 4),
-        "node 'y': streams go round in a circle between its PEs and others (y[0], y[1]), and tags "
-        "are handed on from the memory: use t2s.cgra.place, whose stream units send tags",
+        "node 'y': streams form a cycle through its PEs and others (y[0], y[1]), and tags "
+        "are passed on from the memory: use t2s.cgra.place, whose stream units send tags",
     ),
     (
         lambda: gathered_product(12, 8, 2),
@@ -152,7 +152,7 @@ def test_refusals(design: Callable[[], Func], shape: Shape, text: str) -> None:
 GRAPHS: list[tuple[Callable[[], Graph], str]] = [
     (
         machines.copying,
-        "node 'source': its control depends on data, and only PEs with static control have a form",
+        "its control depends on data, and only PEs with static control are supported here",
     ),
     (refused_designs.taken_twice, "node 'middle': one firing takes two tokens from 'x_in'"),
     (refused_designs.sent_twice, "node 'middle': one firing sends two tokens to 'y_out'"),
@@ -196,7 +196,7 @@ def test_arrays_that_are_stored_and_loaded_are_refused() -> None:
 
 def test_their_graphs_are_refused_with_the_line_of_the_text() -> None:
     program = triggered.compile(dot_product(4), rows=1, columns=2).program
-    with pytest.raises(t2s.errors.UserError, match="what fires depends on time"):
+    with pytest.raises(t2s.errors.UserError, match="what fires depends on timing"):
         lift_array(program.programs, program.core, shape=(1, 2), memory_words=16)
 
 
@@ -206,7 +206,7 @@ def test_vectors_are_refused() -> None:
 
 
 def test_both_sizes_of_an_array_are_given() -> None:
-    with pytest.raises(t2s.errors.UserError, match="columns must be a count"):
+    with pytest.raises(t2s.errors.UserError, match="columns must be a positive integer"):
         triggered.compile(dot_product(4), rows=2)
 
 

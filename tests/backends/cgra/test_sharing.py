@@ -241,7 +241,7 @@ REFUSED = {
     "tags": (
         f"v[i] * {NINE} - {NINE}",
         2,
-        "the cell of its 'multiply and subtract' would need 18 different things to do, told apart "
+        "the cell of its 'multiply and subtract' would need 18 different actions, selected "
         "by tags, and a cell has 16: give it fewer operands, or fewer conditions on loops, or take "
         "a smaller interval",
     ),
@@ -262,8 +262,8 @@ def test_an_interval_is_a_small_number(interval: object) -> None:
     with pytest.raises(UserError) as refused:
         t2s.cgra.place(pointwise("v[i] + w[i]"), interval=interval)  # type: ignore[arg-type]
     text = str(refused.value)
-    assert "too many operations for one cell" in text
-    assert "interval to be a whole number from 1 to 16" in text
+    assert "interval= must be the number of operations that share a cell" in text
+    assert "a whole number from 1 to 16" in text
     assert repr(interval) in text
 
 

@@ -218,7 +218,7 @@ def test_channels_without_relays_slow_a_design_down() -> None:
     with pytest.warns(T2SWarning, match="the design 'polynomial16' runs at") as caught:
         design = place_netlist(polynomial(16, 100), fabric, moves=500)
     text = str(caught[0].message)
-    assert "for want of room between" in text
+    assert "for lack of room between" in text
     assert "hint:     use a fabric with a most_depth above 32" in text
     limit = rate_limit(design)
     assert limit is not None

@@ -37,7 +37,7 @@ def test_elements_that_never_halt(lines: str, before: int) -> None:
         check(text)
     said = str(caught.value)
     line = 2 * before + 1
-    assert said.startswith(f"in PE {before} <z>, line {line}, column 1: no halt can be reached")
+    assert said.startswith(f"in PE {before} <z>, line {line}, column 1: no halt is reachable")
     assert f"--> file.tia:{line}\n" in said
     assert "expected: a halt among the instructions that can fire" in said
     assert "when %p == XXXXXXXX: halt;" in said
@@ -110,7 +110,7 @@ ODD = [
         f"when %p == 00 with %i1.0: nop; set %p = 01;\n"
         f"when %p == 01: mov %r0, %i1; deq %i1; set %p = 11;\n{HALT}",
         "instruction 1 reads %i1 without a check of its own",
-        "a token that an instruction before has checked, and nobody has taken since",
+        "a token that an earlier instruction has checked, and that was not taken since",
         "write `with %i1.TAG`",
     ),
 ]

@@ -158,7 +158,7 @@ GOOD = (0, 0, 0xE0000000, 0x807F8004)
 )
 def test_words_of_no_instruction_are_refused(words: tuple[int, ...], message: str) -> None:
     assert decode_instruction(GOOD, PUBLIC_CORE) == parsed("when %p == 00000000: halt;")
-    with pytest.raises(UserError, match="the code is that of no instruction") as caught:
+    with pytest.raises(UserError, match="not the code of an instruction") as caught:
         decode_instruction(words, PUBLIC_CORE)
     assert message in str(caught.value)
 
@@ -184,7 +184,7 @@ def test_files_of_no_words_are_refused(content: bytes, message: str) -> None:
 
 
 def test_words_of_half_a_program_are_refused() -> None:
-    with pytest.raises(UserError, match="the words are not those of whole programs"):
+    with pytest.raises(UserError, match="the words do not make whole programs"):
         decode_programs((0,) * 71, PUBLIC_CORE)
 
 
@@ -199,9 +199,9 @@ def test_programs_that_break_a_rule_have_no_code() -> None:
     halt = parsed("when %p == 00000000: halt;")
     with pytest.raises(UserError, match="longer than the memory for instructions"):
         encode_program(CellProgram(instructions=(halt,) * 17), PUBLIC_CORE)
-    with pytest.raises(UserError, match="a register's first word is none"):
+    with pytest.raises(UserError, match="invalid initial word of a register"):
         encode_program(CellProgram(initial=((8, 1),)), PUBLIC_CORE)
-    with pytest.raises(UserError, match="there is no input channel %i4"):
+    with pytest.raises(UserError, match="unknown input channel %i4"):
         encode_instruction(parsed("when %p == X with %i4.0: nop;", EXTENDED_CORE), PUBLIC_CORE)
     with pytest.raises(UserError, match="no room for its fields"):
         encode_instruction(halt, replace(PUBLIC_CORE, instruction_width=96))

@@ -49,7 +49,7 @@ def test_files_and_fabrics(tmp_path: Path) -> None:
 
 def test_a_fragment_is_assembled_where_that_is_asked_for() -> None:
     line = "<a>\nwhen %p == XXXXXXXX with %i3.1: fmac %o2.0, %r1, %i3, %r2;"
-    with pytest.raises(t2s.errors.UserError, match="no halt can be reached"):
+    with pytest.raises(t2s.errors.UserError, match="no halt is reachable"):
         t2s.triggered.assemble(line)
     words = t2s.triggered.assemble(line, check=False).words[8:12]
     assert words == (0, 0, 0xDDA65480, 0x80004127)
@@ -82,10 +82,10 @@ def test_shapes_of_arrays(count: int, shape: dict[str, int]) -> None:
         (3, {}, "3 programs do not fill an array of 2 rows and 2 columns"),
         (3, {"rows": 2}, "3 programs do not fill an array of 2 rows and 2 columns"),
         (2, {"rows": 2, "columns": 2}, "2 programs, 4 elements"),
-        (2, {"rows": 0}, "rows must be a count"),
-        (2, {"rows": 2, "columns": 1.5}, "columns must be a count"),
-        (1, {"max_cycles": 0}, "max_cycles must be a count"),
-        (1, {"words": True}, "words must be a count"),
+        (2, {"rows": 0}, "rows must be a positive integer"),
+        (2, {"rows": 2, "columns": 1.5}, "columns must be a positive integer"),
+        (1, {"max_cycles": 0}, "max_cycles must be a positive integer"),
+        (1, {"words": True}, "words must be a positive integer"),
         (1, {"memory": [0.5]}, "the memory is not a list of words"),
         (1, {"memory": [[1]]}, "the memory is not a list of words"),
         (1, {"memory": [[1], [1, 2]]}, "the memory is not a list of words"),
@@ -102,7 +102,7 @@ def test_arguments_of_runs_are_checked(count: int, shape: dict[str, Any], text: 
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda: t2s.triggered.assemble(5), "this is not a text of a program"),  # type: ignore[arg-type]
+        (lambda: t2s.triggered.assemble(5), "not the text of a program"),  # type: ignore[arg-type]
         (
             lambda: t2s.triggered.assemble(Path("/nowhere/at/all")),
             "'/nowhere/at/all' cannot be read",
@@ -111,9 +111,9 @@ def test_arguments_of_runs_are_checked(count: int, shape: dict[str, Any], text: 
             lambda: t2s.triggered.assemble("sum.tia"),
             "hint:     pathlib.Path('sum.tia') names the file",
         ),
-        (lambda: t2s.triggered.assemble(HALTS, "cgra9"), "this names no core"),
-        (lambda: triggered.disassemble([1.5]), "the code contains a non-word"),
-        (lambda: triggered.disassemble([-1]), "the code contains a non-word"),
+        (lambda: t2s.triggered.assemble(HALTS, "cgra9"), "unknown core"),
+        (lambda: triggered.disassemble([1.5]), "the code has elements that are not words"),
+        (lambda: triggered.disassemble([-1]), "the code has elements that are not words"),
         (lambda: triggered.disassemble("zz"), "the file holds no words"),
         (
             lambda: triggered.run(t2s.triggered.assemble(HALTS, "cgra8")),

@@ -46,8 +46,8 @@ def write_files(design: PlacedDesign) -> Mapping[str, str]:
 def read_files(texts: Mapping[str, str]) -> PlacedDesign:
     """The design in the texts of a program file and a placement file, by their names.
 
-    Other files are not looked at.  Raises ``UserError``, at the place, for everything that is not
-    as ``write_files`` writes it.
+    Other files are ignored.  Raises ``UserError``, with the place, for everything that is not as
+    ``write_files`` writes it.
     """
     placement = _only(texts, _PLACEMENT)
     name = placement.removesuffix(_PLACEMENT)
@@ -67,18 +67,18 @@ def read_files(texts: Mapping[str, str]) -> PlacedDesign:
 
 
 def _only(texts: Mapping[str, str], ending: str) -> str:
-    found = sorted(name for name in texts if name.endswith(ending))
-    if len(found) != 1:
+    matching = sorted(name for name in texts if name.endswith(ending))
+    if len(matching) != 1:
         raise UserError(
             f"there has to be one file that ends in {ending!r}",
             expected=f"the files of one design: NAME{_TEXT} and NAME{_PLACEMENT}",
             given=", ".join(sorted(texts)) or "no files",
         )
-    return found[0]
+    return matching[0]
 
 
 def text_of(design: PlacedDesign) -> str:
-    """The programs of all cells of the fabric, row by row; of idle cells a ``halt``."""
+    """The programs of all cells of the fabric, row by row; idle cells have a ``halt``."""
     fabric = design.fabric
     cells = {
         (design.sites[cell.name].row, design.sites[cell.name].column): cell
@@ -104,16 +104,16 @@ def _labeled(row: int, column: int, cell: NetCell | None) -> CellProgram:
     place = f"r{row:02}_c{column:02}"
     if cell is None:
         return replace(IDLE, label=place)
-    said = () if cell.origin is None else (_said_of(cell.origin),)
+    comment = () if cell.origin is None else (_comment_of(cell.origin),)
     instructions = tuple(
-        replace(item, comment=tuple(map(one_line, item.comment)) or said)
+        replace(item, comment=tuple(map(one_line, item.comment)) or comment)
         for item in cell.program.instructions
     )
     label = f"{place} {one_line(cell.name)}"
     return replace(cell.program, label=label, instructions=instructions)
 
 
-def _said_of(origin: Provenance) -> str:
+def _comment_of(origin: Provenance) -> str:
     """The node, the point, and the user's line."""
     point = f"[{', '.join(map(str, origin.point))}]" if origin.point else ""
     where = origin.location

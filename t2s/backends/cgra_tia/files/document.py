@@ -1,8 +1,8 @@
 """A placed design as one JSON document: everything but the programs of its cells.
 
-In goes a ``PlacedDesign``, out comes a text, and back, with the programs beside it.  Refused is
-what the records refuse, files of another format, sizes that no fabric has, and programs that
-do not stand where the cells are.
+Writes a ``PlacedDesign`` as text, and reads it back together with the programs.  Refused are
+malformed records, files of another format, absurd fabric sizes, and programs that are not where the
+cells are.
 
 The document is an object; its lists have a line for each tensor, cell, unit and net, so that two
 placements can be compared line by line.
@@ -87,7 +87,7 @@ FILES = RecordFormat(
 
 @dataclass(frozen=True, kw_only=True)
 class PlacedCellRecord:
-    """A cell, without its program, and its place."""
+    """A cell and its site; the program is in the text."""
 
     name: str
     kind: CellKind
@@ -99,7 +99,7 @@ class PlacedCellRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class PlacedUnitRecord:
-    """A stream unit and its place."""
+    """A stream unit and its site."""
 
     unit: StreamUnit
     site: Site
@@ -115,7 +115,7 @@ class RoutedNetRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementDocument:
-    """What a placement file holds."""
+    """The content of a placement file."""
 
     format: int
     name: str
@@ -159,7 +159,7 @@ def to_json(design: PlacedDesign) -> str:
     lines = []
     for field in fields(document):
         value: Any = getattr(document, field.name)
-        if field.name == "fabric":  # whole, whatever the defaults are one day
+        if field.name == "fabric":  # all fields, so that files stay valid if a default changes
             text = _line(_whole(value))
         elif isinstance(value, tuple):
             text = (
@@ -189,28 +189,28 @@ def _whole(fabric: CgraFabric) -> object:
 
 
 def document_of(text: str) -> PlacementDocument:
-    """The document in a text; raises ``UserError`` that names the place of what is wrong."""
+    """The document in a text; raises ``UserError`` that locates what is wrong."""
     try:
-        found = json.loads(text, parse_constant=_no_number)
+        data = json.loads(text, parse_constant=_no_number)
     except json.JSONDecodeError as error:
         raise FILES.malformed(
             f"line {error.lineno}, column {error.colno}", "JSON text", error.msg
         ) from None
     except RecursionError:
-        raise FILES.malformed("the document", "a placement", "objects nested too deeply") from None
-    except ValueError as error:  # numbers of thousands of digits
-        raise FILES.malformed("a number", "one of 64 bits", str(error)) from None
-    if not isinstance(found, dict):
-        raise FILES.malformed("the document", "an object", brief(found))
-    if type(found.get("format")) is not int or found["format"] != FORMAT:
-        raise FILES.malformed(
+        raise malformed("the document", "a placement", "objects nested too deeply") from None
+    except ValueError as error:  # int() refuses numbers of thousands of digits
+        raise malformed("a number", "one of 64 bits", str(error)) from None
+    if not isinstance(data, dict):
+        raise malformed("the document", "an object", brief(data))
+    if type(data.get("format")) is not int or data["format"] != FORMAT:
+        raise malformed(
             "the format number",
             str(FORMAT),
-            brief(found.get("format")),
+            brief(data.get("format")),
             hint="the file was written by another version of t2s: write it again",
         )
-    _check_sizes(found.get("fabric"))
-    document = FILES.read(found, PlacementDocument, "the document")
+    _check_sizes(data.get("fabric"))
+    document = from_record(data, PlacementDocument, "the document")
     assert isinstance(document, PlacementDocument)
     return document
 
@@ -220,7 +220,7 @@ def _no_number(name: str) -> object:
 
 
 def _check_sizes(fabric: object) -> None:
-    """Raise ``UserError`` for a fabric so large that nobody could mean it."""
+    """Raise ``UserError`` for an implausibly large fabric."""
     sizes = [("fabric", fabric)]
     if isinstance(fabric, dict):
         sizes += [("fabric.core", fabric.get("core"))]
@@ -235,9 +235,9 @@ def _check_sizes(fabric: object) -> None:
 
 
 def design_of(document: PlacementDocument, programs: Sequence[CellProgram]) -> PlacedDesign:
-    """A design of a document and of the programs of all cells of the fabric, row by row.
+    """The design of a document and of the programs of all cells of the fabric, row by row.
 
-    Raises ``UserError`` if these are not as many as the fabric has cells, or stand elsewhere.
+    Raises ``UserError`` if there is not one program for each cell, or if one is at another site.
     """
     fabric = document.fabric
     count = fabric.rows * fabric.columns
@@ -247,14 +247,14 @@ def design_of(document: PlacementDocument, programs: Sequence[CellProgram]) -> P
             expected=f"{count} programs, one for each cell of {fabric.name!r}, row by row",
             given=str(len(programs)),
         )
-    left = dict(enumerate(programs))
+    unused = dict(enumerate(programs))
     cells, sites = [], {}
     for number, cell in enumerate(document.cells):
         site = Site(row=cell.row, column=cell.column)
         place = cell.row * fabric.columns + cell.column
         inside = 0 <= cell.row < fabric.rows and 0 <= cell.column < fabric.columns
-        if not inside or place not in left:
-            raise FILES.malformed(
+        if not inside or place not in unused:
+            raise malformed(
                 f"the place of cell {number}, {cell.name!r},",
                 f"a row below {fabric.rows} and a column below {fabric.columns}, used once",
                 f"row {cell.row}, column {cell.column}",
@@ -263,13 +263,13 @@ def design_of(document: PlacementDocument, programs: Sequence[CellProgram]) -> P
             NetCell(
                 name=cell.name,
                 kind=cell.kind,
-                program=left.pop(place),
+                program=unused.pop(place),
                 origin=cell.origin,
                 turns=cell.turns,
             )
         )
         sites[cell.name] = site
-    for place, program in left.items():
+    for place, program in unused.items():
         if program != IDLE:
             row, column = divmod(place, fabric.columns)
             raise UserError(
@@ -294,10 +294,169 @@ def design_of(document: PlacementDocument, programs: Sequence[CellProgram]) -> P
     )
 
 
-# Whether a placed design is one: sites, ports, trees, tracks.  For designs that are read.
+# Frozen dataclasses as JSON and back, by the declared types of their fields.
 #
-# In goes a ``PlacedDesign``; ``UserError`` names the first thing that is wrong.  What programs may
-# do is checked where they are read and wired.
+# A dataclass is an object with the fields that differ from their defaults, an enum member its
+# value, a tuple a list.  Expressions have many classes, so they name theirs.  Everything else is
+# refused, with its place in the document: unknown and missing fields, values of other types,
+# invalid names.
+
+_EXPRESSIONS: Mapping[str, type[Any]] = types.MappingProxyType(
+    {known.__name__: known for known in (Apply, Cast, Const, Index, Parameter, Select)}
+)
+_LARGEST = 1 << 63
+
+_NAMES_OF_GRAPHS = (Tensor, Layout, *_EXPRESSIONS.values())
+_NAMES_OF_PARTS = (Netlist, NetCell, StreamUnit, Net, Endpoint, Provenance)
+
+
+def malformed(where: str, expected: str, given: str, hint: str | None = None) -> UserError:
+    """The error for a document with something wrong in it."""
+    return UserError(
+        f"the text is not a placement in JSON: {where} is wrong",
+        expected=expected,
+        given=given,
+        hint=hint,
+    )
+
+
+def brief(value: object) -> str:
+    """The first characters of a value."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def to_record(value: object) -> object:
+    """A value as JSON data."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {
+            item.name: to_record(getattr(value, item.name))
+            for item in dataclasses.fields(value)
+            if getattr(value, item.name) != item.default
+        }
+        return {"class": type(value).__name__, **fields} if isinstance(value, Expr) else fields
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, tuple):
+        return [to_record(item) for item in value]
+    return value
+
+
+def from_record(item: object, declared: Any, where: str) -> Any:
+    """The value of a declared type in JSON data; raises ``UserError``."""
+    if isinstance(item, int) and not -_LARGEST <= item < _LARGEST:
+        raise malformed(where, "an integer of 64 bits", brief(item))
+    choices = _alternatives(declared)
+    if item is None and type(None) in choices:
+        return None
+    for choice in choices:
+        if typing.get_origin(choice) is tuple and isinstance(item, list):
+            return _tuple(item, typing.get_args(choice), where)
+        if isinstance(choice, type) and issubclass(choice, Enum):
+            for member in choice:
+                if type(item) is type(member.value) and member.value == item:
+                    return member
+        elif dataclasses.is_dataclass(choice) and isinstance(item, dict):
+            return _instance(item, typing.cast(type[Any], choice), where)
+        elif choice in (int, float, str, bool) and type(item) is choice:
+            return item
+    raise malformed(where, " or ".join(map(_type_name, choices)), brief(item))
+
+
+def _tuple(items: list[object], inner: tuple[Any, ...], where: str) -> tuple[Any, ...]:
+    if inner[-1] is not Ellipsis and len(items) != len(inner):
+        raise malformed(where, f"a list of {len(inner)}", brief(items))
+    declared = [inner[0]] * len(items) if inner[-1] is Ellipsis else inner
+    return tuple(
+        from_record(item, type, f"{where}[{number}]")
+        for number, (item, type) in enumerate(zip(items, declared, strict=True))
+    )
+
+
+def _instance(items: dict[str, object], known: Any, where: str) -> object:
+    if known is Expr:
+        items = dict(items)
+        name = items.pop("class", None)
+        if not isinstance(name, str) or name not in _EXPRESSIONS:
+            raise malformed(f"{where}.class", f"one of {', '.join(_EXPRESSIONS)}", brief(name))
+        known = _EXPRESSIONS[name]
+    declared, required = _fields_of(known)
+    for name in items:
+        if name not in declared:
+            raise malformed(
+                f"{where}.{name}", f"one of the fields {', '.join(declared)}", "an unknown field"
+            )
+    for name in required:
+        if name not in items:
+            raise malformed(f"{where}.{name}", "this field", "an object without it")
+    record_class = known(
+        **{
+            name: from_record(item, declared[name], f"{where}.{name}")
+            for name, item in items.items()
+        }
+    )
+    _check(record_class, where)
+    return record_class
+
+
+def _check(value: Any, where: str) -> None:
+    """Raise ``UserError`` for invalid types and names."""
+    if isinstance(value, Type) and not value.exists:
+        raise malformed(where, "an existing type, such as float64", str(value))
+    if isinstance(value, _NAMES_OF_GRAPHS):
+        for field, text, expected in wrong_texts(value):
+            raise malformed(f"{where}.{field}", expected.value, brief(text))
+    if isinstance(value, _NAMES_OF_PARTS):
+        for item in dataclasses.fields(value):
+            text = getattr(value, item.name)
+            if isinstance(text, str) and not is_part_name(text):
+                raise malformed(
+                    f"{where}.{item.name}",
+                    f"a name of 1 to {LONGEST_NAME:,} printable characters, without < and >",
+                    brief(text),
+                )
+    if isinstance(value, SourceLocation) and value.line < 0:
+        raise malformed(f"{where}.line", "a line of a file", str(value.line))
+
+
+def is_part_name(text: str) -> bool:
+    """Whether a text may be the name of a cell, a unit or a net."""
+    return 0 < len(text) <= LONGEST_NAME and text.isprintable() and not set("<>") & set(text)
+
+
+@cache
+def _fields_of(known: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The declared types of all fields of a class, and the fields without a default."""
+    hints = typing.get_type_hints(known)
+    fields = dataclasses.fields(known)
+    required = tuple(
+        item.name
+        for item in fields
+        if item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
+    )
+    return {item.name: hints[item.name] for item in fields}, required
+
+
+def _alternatives(declared: Any) -> tuple[Any, ...]:
+    if typing.get_origin(declared) in (types.UnionType, typing.Union):
+        return typing.get_args(declared)
+    return (declared,)
+
+
+def _type_name(declared: Any) -> str:
+    if typing.get_origin(declared) is tuple:
+        return "a list"
+    if declared is type(None):
+        return "null"
+    if issubclass(declared, Enum):
+        return f"one of {', '.join(str(member.value) for member in declared)}"
+    plain = {int: "a whole number", str: "a text", bool: "true or false", float: "a number"}
+    return plain.get(declared, f"an object, a {declared.__name__}")
+
+
+# Verification of placed designs that are read from files: sites, ports, trees, tracks.
+#
+# ``UserError`` names the first mistake.  Programs are checked where they are read and wired.
 
 MOST_LOOPS = 8
 """The most loops of the nest of a unit."""
@@ -315,7 +474,7 @@ Cell = tuple[int, int]
 
 
 def verify_placement(design: PlacedDesign) -> None:
-    """Raise ``UserError`` if something in the design is not as ``netlist.py`` says."""
+    """Raise ``UserError`` if a design breaks a rule of ``netlist.py``."""
     netlist = design.netlist
     if not is_name(netlist.name):
         raise _wrong(design, "its name", "letters, digits and underscores", repr(netlist.name))
@@ -373,8 +532,8 @@ def _check_sites(design: PlacedDesign) -> None:
     for unit in design.netlist.units:
         site = design.sites.get(unit.name)
         place = -1 if site is None else site.slot // fabric.units_per_position
-        there = site is not None and 0 <= place < len(border)
-        if site is None or not there or border[place] != (site.row, site.column):
+        valid = site is not None and 0 <= place < len(border)
+        if site is None or not valid or border[place] != (site.row, site.column):
             raise _wrong(design, f"the place of {unit.name!r}", "a place at the border", str(site))
         if site.slot in taken:
             raise _wrong(design, f"the place of {unit.name!r}", "a place of its own", str(site))
@@ -474,13 +633,13 @@ def _tree(design: PlacedDesign, net: Net) -> set[tuple[Cell, Cell]]:
             raise _wrong(
                 design,
                 f"branch {number} of the net {net.name!r}",
-                f"a way from {ends[0]} to {ends[1]}",
+                f"a path from {ends[0]} to {ends[1]}",
                 f"one from {branch.path[0]} to {branch.path[-1]}",
             )
         wires.update(pairwise(branch.path))
     into = Counter(end for _, end in wires)
     if start in into or any(count > 1 for count in into.values()):
-        raise _wrong(design, f"the net {net.name!r}", "branches that are a tree", "ways that meet")
+        raise _wrong(design, f"the net {net.name!r}", "branches that are a tree", "paths that meet")
     return wires
 
 
@@ -492,10 +651,10 @@ def _check_branch(design: PlacedDesign, what: str, branch: Branch, tokens: int) 
     path = branch.path
     steps = pairwise(path)
     if not path or any(abs(a[0] - b[0]) + abs(a[1] - b[1]) != 1 for a, b in steps):
-        raise _wrong(design, what, "a way of cells, each beside the one before", str(path))
+        raise _wrong(design, what, "a path of adjacent cells", str(path))
     outside = next((cell for cell in path if not _is_cell(design, cell)), None)
     if outside is not None or len(set(path)) < len(path):
-        raise _wrong(design, what, "a way inside the fabric, without circles", str(outside or path))
+        raise _wrong(design, what, "a path inside the fabric, without cycles", str(outside or path))
     if branch.latency < len(path):
         raise _wrong(design, what, f"a latency of at least {len(path)}", str(branch.latency))
     least = max(branch.latency + 1, tokens)

@@ -1,8 +1,4 @@
-"""What a placed design takes, in numbers, as a table and as a map of letters.
-
-In goes a ``PlacedDesign``; out come its ``PlacementFigures``, a ``Table`` of them, and lines with
-a letter for each cell.
-"""
+"""A summary of a placed design: ``PlacementFigures``, a ``Table`` of them, and a map of letters."""
 
 from __future__ import annotations
 
@@ -39,19 +35,19 @@ class PlacementFigures:
 
     Attributes
     ----------
-    used, there: parts of the design and places of the fabric, by kind.
-    fma_usage: the FMAs that the design uses, of those of the fabric.
+    used, available: parts of the design and sites of the fabric, by kind.
+    fma_usage: the fraction of the fabric's FMAs that the design uses.
     half_perimeter: the sum over the nets of the height and the width of their boxes.
-    wires: tracks that are taken, in all.
+    wires: tracks in use, in total.
     most_tracks: the most nets between two neighbors, in one direction.
     mean_hops, most_hops: of the branches.
-    stages: of each group of nets the least and the greatest latency, in cycles.
-    instructions: the mean number and the greatest of a cell.
-    limit: what keeps the design from a firing in every cycle.
+    stages: the least and the greatest latency of each group of nets, in cycles.
+    instructions: the mean and the largest number of instructions of a cell.
+    limit: what keeps the design from firing in every cycle.
     """
 
     used: Mapping[CellKind, int]
-    there: Mapping[CellKind, int]
+    available: Mapping[CellKind, int]
     fma_usage: Fraction
     half_perimeter: int
     wires: int
@@ -70,12 +66,12 @@ def wires_of(design: PlacedDesign, net: str) -> list[Wire]:
 
 
 def tracks_of(design: PlacedDesign) -> dict[Wire, list[str]]:
-    """For each wire that is used the names of the nets on it, one on each track."""
-    found: dict[Wire, list[str]] = {}
+    """For each wire in use the names of its nets, one for each track."""
+    names: dict[Wire, list[str]] = {}
     for net in design.netlist.nets:
         for wire in wires_of(design, net.name):
-            found.setdefault(wire, []).append(net.name)
-    return found
+            names.setdefault(wire, []).append(net.name)
+    return names
 
 
 def figures_of(design: PlacedDesign) -> PlacementFigures:
@@ -83,8 +79,8 @@ def figures_of(design: PlacedDesign) -> PlacementFigures:
     netlist, fabric = design.netlist, design.fabric
     used = Counter(cell.kind for cell in netlist.cells)
     used[CellKind.UNIT] = len(netlist.units)
-    there = {kind: len(fabric.cells(kind)) for kind in CellKind}
-    there[CellKind.UNIT] = fabric.units
+    available = {kind: len(fabric.cells(kind)) for kind in CellKind}
+    available[CellKind.UNIT] = fabric.units
     perimeter, stages = 0, dict[str, tuple[int, int]]()
     for net in netlist.nets:
         ends = [design.sites[part] for part in (net.source.part, *(s.end.part for s in net.sinks))]
@@ -93,13 +89,13 @@ def figures_of(design: PlacedDesign) -> PlacementFigures:
         latencies = [branch.latency for branch in design.branches[net.name]]
         least, most = stages.get(net.group, (latencies[0], latencies[0]))
         stages[net.group] = (min(least, *latencies), max(most, *latencies))
-    hops = [len(branch.path) - 1 for found in design.branches.values() for branch in found]
+    hops = [len(branch.path) - 1 for branches in design.branches.values() for branch in branches]
     lengths = [len(cell.program.instructions) for cell in netlist.cells]
     tracks = tracks_of(design)
-    fmas = there[CellKind.FMA]
+    fmas = available[CellKind.FMA]
     return PlacementFigures(
         used={kind: used[kind] for kind in CellKind},
-        there=there,
+        available=available,
         fma_usage=Fraction(used[CellKind.FMA], fmas) if fmas else Fraction(0),
         half_perimeter=perimeter,
         wires=sum(map(len, tracks.values())),
@@ -118,7 +114,9 @@ def figures_of(design: PlacedDesign) -> PlacementFigures:
 def placement_table(design: PlacedDesign) -> Table:
     """The numbers of a placed design as a table of two columns."""
     figures, fabric = figures_of(design), design.fabric
-    rows = [(_WORDS[kind], f"{figures.used[kind]} of {figures.there[kind]}") for kind in CellKind]
+    rows = [
+        (_WORDS[kind], f"{figures.used[kind]} of {figures.available[kind]}") for kind in CellKind
+    ]
     mean, most = figures.instructions
     rows += [
         ("FMA usage", f"{float(figures.fma_usage):.1%}"),
@@ -147,7 +145,7 @@ def _rate_text(limit: RateLimit | None) -> str:
 
 
 def node_of(part: NetCell | StreamUnit) -> str:
-    """The node that a part was made for; its own name if that is not known."""
+    """The node from which a part was lowered; its own name if that is unknown."""
     return part.name if part.origin is None else part.origin.node
 
 
@@ -160,8 +158,8 @@ def nodes_of(design: PlacedDesign) -> dict[str, int]:
 def placement_map(design: PlacedDesign) -> str:
     """A letter for each cell that is used, by its node, and what the letters mean.
 
-    Cells that are not used are a dot, those with an FMA a comma.  One line says so if the fabric
-    is too large for a map.
+    Unused cells are a dot, or a comma if they have an FMA.  If the fabric is too large for a map,
+    one line says so.
     """
     fabric = design.fabric
     if max(fabric.rows, fabric.columns) > LARGEST_MAP:

@@ -1,7 +1,7 @@
-"""Units of values: ``ldx`` and ``stx`` as machines, and what a ``seq`` unit sends.
+"""Units with computed addresses: ``ldx`` and ``stx`` as machines, and the values of ``seq`` units.
 
-In go a unit and its channels, each with one of tags beside it; out comes an endless machine of one
-mode.  An ``ldx`` has two rules: an address is loaded, a token with another tag is passed on.
+A unit becomes an endless machine of one mode; each of its channels has a channel of tags beside it.
+An ``ldx`` has two rules: load at an address, or forward a token with another tag.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def unit_machine(
     outputs: Sequence[TokenChannel],
     location: SourceLocation | None,
 ) -> Machine:
-    """The machine of a unit whose addresses come from a channel."""
+    """The machine of a unit whose addresses arrive through a channel."""
     needs = tuple(n for port in sorted(inputs) for n in _names(inputs[port]))
     loads = unit.kind is UnitKind.LOAD_AT
     choices = _loading(unit, tensor, needs, outputs) if loads else _storing(unit, tensor, needs)
@@ -42,11 +42,11 @@ def unit_machine(
     )
 
 
-def sequence_value(found: PartClass, address: AffineSum) -> Expr:
-    """The value that units without a tensor send in a step of their nest, as a word."""
-    terms = list(zip(found.space_names, found.base[0], strict=True))
-    terms += zip(found.loop_names, address.coefficients, strict=False)
-    total: Expr = const(found.base[1], WORD)
+def sequence_value(part_class: PartClass, address: AffineSum) -> Expr:
+    """The word that a unit without a tensor sends in a step of its nest."""
+    terms = list(zip(part_class.space_names, part_class.base[0], strict=True))
+    terms += zip(part_class.loop_names, address.coefficients, strict=False)
+    total: Expr = const(part_class.base[1], WORD)
     for name, factor in terms:
         if factor:
             index = Cast(value=Index(name=name), type=WORD)
@@ -66,7 +66,7 @@ def _heads(inputs: Mapping[int, TokenChannel]) -> Iterator[Head]:
 
 
 def _indices(unit: StreamUnit, tensor: Tensor) -> tuple[Expr, ...]:
-    """The subscripts of the address that has come."""
+    """The subscripts of the address at the head."""
     address: Expr = Local(name="value0", type=WORD)
     if unit.address is not None and unit.address.constant:
         address = address + const(unit.address.constant, WORD)
@@ -84,12 +84,12 @@ def _loading(
     load = Load(
         target="loaded", tensor=tensor.name, indices=_indices(unit, tensor), type=tensor.type
     )
-    there = Rule(
+    fetch = Rule(
         name="load", body=(load,), takes=needs, puts=_puts(outputs, loaded, tag), next="step"
     )
     none = const(0.0 if word.is_float else 0, word)
     passed = Rule(name="pass", takes=needs, puts=_puts(outputs, none, tag), next="step")
-    return (Choice(when=equals(tag, 0), inside=there), Choice(inside=passed))
+    return (Choice(when=equals(tag, 0), inside=fetch), Choice(inside=passed))
 
 
 def _storing(unit: StreamUnit, tensor: Tensor, needs: tuple[str, ...]) -> tuple[Choice, ...]:

@@ -1,7 +1,7 @@
 """A decidable program as a machine of the graph: a mode for each predicate state.
 
-In goes a program with its states (below) and the ports that it is connected to; out
-comes a ``Machine`` in which a firing is an instruction.
+A program, its states (below) and its connected ports become a ``Machine`` in which each firing is
+one instruction.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from t2s.backends.cgra_tia import program as isa
 from t2s.backends.cgra_tia.fabric import CoreParameters
 from t2s.backends.cgra_tia.lift.word_expressions import (
     DOUBLE,
@@ -16,20 +17,6 @@ from t2s.backends.cgra_tia.lift.word_expressions import (
     expression_of,
     immediate_constant,
     start_word,
-)
-from t2s.backends.cgra_tia.program import (
-    ON_FMA,
-    CellProgram,
-    FromChannel,
-    FromRegister,
-    Immediate,
-    Instruction,
-    Opcode,
-    Source,
-    TagCheck,
-    ToOutputs,
-    ToPredicate,
-    ToRegister,
 )
 from t2s.backends.cgra_tia.text.checks import reach
 from t2s.core.errors import UserError
@@ -45,8 +32,10 @@ SCRATCHPAD_FILE = "scratchpad"
 
 @dataclass(frozen=True, slots=True)
 class TokenChannel:
-    """A channel of tokens, and how their tags go: with the values (``None``), in a channel of their
-    own, or nowhere (``""``), where nobody looks at them.
+    """A channel of tokens, and where their tags are.
+
+    ``tags`` is ``None`` if they are part of the tokens, else the name of a channel of their own, or
+    ``""`` if nothing reads them.
     """
 
     name: str
@@ -57,14 +46,14 @@ class TokenChannel:
 class CellMachine:
     """Builds the machine of a program.
 
-    ``label`` is the program's name in errors.  ``inputs`` and ``outputs`` are the channels at the
-    ports that are connected, ``input_types`` and ``output_types`` the types of words there where
-    these are floats, as ``register_types`` are of registers.
+    ``label`` is the program's name in errors.  ``inputs`` and ``outputs`` are the channels at
+    connected ports.  ``input_types``, ``output_types`` and ``register_types`` are the types of
+    words that are not plain words of the core.
     """
 
     name: str
     label: str
-    program: CellProgram
+    program: isa.CellProgram
     states: Sequence[PredicateState]
     inputs: Mapping[int, TokenChannel]
     outputs: Mapping[int, Sequence[TokenChannel]]
@@ -115,15 +104,17 @@ class CellMachine:
     def _registers(self) -> Iterator[Register]:
         initial = dict(self.program.initial)
         instructions = [i for s in self.states for g in s.groups for i in g.instructions]
-        used = {s.number for i in instructions for s in i.sources if isinstance(s, FromRegister)}
+        used = {
+            s.number for i in instructions for s in i.sources if isinstance(s, isa.FromRegister)
+        }
         used |= {
-            i.destination.number for i in instructions if isinstance(i.destination, ToRegister)
+            i.destination.number for i in instructions if isinstance(i.destination, isa.ToRegister)
         }
         for number in sorted(used):
             type = self.register_types.get(number, self.word)
             start = start_word(initial.get(number, 0), type)
             yield Register(name=f"r{number}", type=type, shape=(), distance=1, initial=start)
-        if any(i.opcode in (Opcode.LSW, Opcode.SSW) for i in instructions):
+        if any(i.opcode in (isa.Opcode.LSW, isa.Opcode.SSW) for i in instructions):
             shape = (self.core.scratchpad_words,)
             yield Register(name=SCRATCHPAD_FILE, type=self._kept, shape=shape, distance=1)
 
@@ -149,21 +140,21 @@ class CellMachine:
         )
 
     def _names(self, channels: Sequence[int]) -> tuple[str, ...]:
-        found: list[str] = []
+        names: list[str] = []
         for channel in channels:
             if channel >= LANDING:
-                found.append(self.landings[channel - LANDING])
+                names.append(self.landings[channel - LANDING])
                 continue
             own = self.inputs[channel]
-            found += [own.name] if own.tags is None else [own.name, own.tags]
-        return tuple(found)
+            names += [own.name] if own.tags is None else [own.name, own.tags]
+        return tuple(names)
 
-    def _tests(self, instruction: Instruction, channels: Sequence[int]) -> Expr | None:
+    def _tests(self, instruction: isa.Instruction, channels: Sequence[int]) -> Expr | None:
         checks = (c for c in instruction.trigger.checks if c.channel in channels)
         return conjunction(*map(_test, checks))
 
-    def _choice(self, state: PredicateState, instruction: Instruction) -> Choice:
-        """An instruction: one rule, or two where its result is a predicate."""
+    def _choice(self, state: PredicateState, instruction: isa.Instruction) -> Choice:
+        """An instruction as one rule, or as two if its result goes to a predicate."""
         when = conjunction(*map(_test, instruction.trigger.checks))
         self._landed = landing(instruction, state.pending)
         reads, value = self._result(instruction)
@@ -177,7 +168,7 @@ class CellMachine:
         return Choice(when=when, body=reads, inside=inner)
 
     def _rule(
-        self, state: PredicateState, instruction: Instruction, value: Expr | None, after: int
+        self, state: PredicateState, instruction: isa.Instruction, value: Expr | None, after: int
     ) -> Rule:
         self._rules += 1
         body: list[Statement] = []
@@ -186,18 +177,18 @@ class CellMachine:
         body += [
             RegisterWrite(register=f"r{number}", indices=(), value=self._register(number))
             for number in self._landed
-            if target != ToRegister(number)
+            if target != isa.ToRegister(number)
         ]
         match target:
-            case ToRegister(number=number) if slow_register(instruction) is not None:
+            case isa.ToRegister(number=number) if slow_register(instruction) is not None:
                 puts.append(Put(channel=self.landings[number], value=value))
-            case ToRegister(number=number) if value is not None:
+            case isa.ToRegister(number=number) if value is not None:
                 body.append(RegisterWrite(register=f"r{number}", indices=(), value=value))
-            case ToOutputs(channels=channels, tag=tag):
+            case isa.ToOutputs(channels=channels, tag=tag):
                 for port in channels:
                     for channel in self.outputs.get(port, ()):
                         puts += _puts(channel, value, tag)
-        if instruction.opcode is Opcode.SSW:
+        if instruction.opcode is isa.Opcode.SSW:
             types = zip(instruction.sources, (self._kept, self.word), strict=True)
             stored, address = (self._operand(source, type) for source, type in types)
             body.append(RegisterWrite(register=SCRATCHPAD_FILE, indices=(address,), value=stored))
@@ -211,28 +202,28 @@ class CellMachine:
                 *(self.landings[number] for number in self._landed),
             ),
             puts=tuple(puts),
-            next=None if instruction.opcode is Opcode.HALT else _mode_name(after, pending),
+            next=None if instruction.opcode is isa.Opcode.HALT else _mode_name(after, pending),
         )
 
-    def _result(self, instruction: Instruction) -> tuple[tuple[Statement, ...], Expr]:
-        """What an instruction computes, and the statements that come before."""
+    def _result(self, instruction: isa.Instruction) -> tuple[tuple[Statement, ...], Expr]:
+        """The result of an instruction, and the statements that compute it."""
         floats = instruction.opcode in FLOAT_OPERANDS
-        moves = instruction.opcode is Opcode.MOV
+        moves = instruction.opcode is isa.Opcode.MOV
         type = DOUBLE if floats else self._result_type(instruction) if moves else self.word
         operands = [self._operand(source, type) for source in instruction.sources]
-        if instruction.opcode is Opcode.SSW:
+        if instruction.opcode is isa.Opcode.SSW:
             return (), const(0, self.word)
-        if instruction.opcode in (Opcode.NOP, Opcode.HALT):
+        if instruction.opcode in (isa.Opcode.NOP, isa.Opcode.HALT):
             type = self._result_type(instruction)
             return (), const(0.0 if type.is_float else 0, type)
-        if instruction.opcode is Opcode.LSW:
+        if instruction.opcode is isa.Opcode.LSW:
             name = f"read{self._rules}"
             read = RegisterRead(
                 target=name, register=SCRATCHPAD_FILE, indices=(operands[0],), type=self._kept
             )
             return (read,), Local(name=name, type=self._kept)
         value = expression_of(instruction.opcode, operands, self.word, fused=self.fused)
-        as_bits = isinstance(instruction.destination, ToPredicate)
+        as_bits = isinstance(instruction.destination, isa.ToPredicate)
         if value is None or (as_bits and value.type.is_float):
             line = "" if instruction.position is None else f" in line {instruction.position.line}"
             raise UserError(
@@ -247,26 +238,26 @@ class CellMachine:
         name = f"result{self._rules}"
         return (Let(target=name, value=value),), Local(name=name, type=value.type)
 
-    def _result_type(self, instruction: Instruction) -> Type:
-        """The type of what an instruction leaves somewhere."""
+    def _result_type(self, instruction: isa.Instruction) -> Type:
+        """The type of the register or channel that an instruction writes."""
         match instruction.destination:
-            case ToRegister(number=number):
+            case isa.ToRegister(number=number):
                 return self.register_types.get(number, self.word)
-            case ToOutputs(channels=channels):
+            case isa.ToOutputs(channels=channels):
                 return self.output_types.get(channels[0], self.word)
         return self.word
 
-    def _operand(self, source: Source, immediate: Type) -> Expr:
+    def _operand(self, source: isa.Source, immediate: Type) -> Expr:
         match source:
-            case FromChannel(number=port):
+            case isa.FromChannel(number=port):
                 return Local(name=f"value{port}", type=self.input_types.get(port, self.word))
-            case FromRegister(number=number):
+            case isa.FromRegister(number=number):
                 return self._register(number)
-            case Immediate(pattern=pattern):
+            case isa.Immediate(pattern=pattern):
                 return immediate_constant(pattern, self.core, immediate)
 
     def _register(self, number: int) -> Expr:
-        """What a register holds when an instruction fires: a result that has just come, maybe."""
+        """The content of a register at a firing: perhaps a result that has just landed."""
         name = f"landed{number}" if number in self._landed else f"r{number}"
         return Local(name=name, type=self.register_types.get(number, self.word))
 
@@ -284,7 +275,7 @@ def _mode_name(predicates: int, pending: frozenset[int]) -> str:
     return f"state_{predicates:b}{waits}"
 
 
-def _test(check: TagCheck) -> Expr:
+def _test(check: isa.TagCheck) -> Expr:
     tag = Local(name=f"tag{check.channel}", type=INT32)
     return apply(Op.EQUAL if check.equal else Op.NOT_EQUAL, tag, const(check.tag, INT32))
 
@@ -298,20 +289,19 @@ def _any(conditions: Sequence[Expr | None]) -> Expr | None:
     return result
 
 
-# What decides which instruction fires: reachable predicate states, and the order of waiting.
+# The reachable predicate states of a program, and what decides which instruction fires in each.
 #
-# A program is *decidable* if tokens and tags alone decide what fires, and never whether a token or
-# room is there already.  In each reachable predicate state it waits for the channels that all of
-# its candidates check; their tags then tell the candidates apart, where these wait for further
+# A program is *decidable* if tags and values alone decide what fires, and never whether a token or
+# room is there already.  In each reachable state it waits for the channels that all of its
+# candidates check.  Their tags then have to tell the candidates apart if these wait for further
 # channels, or write outputs, which may be full.
 #
-# A register that a result of the FMA goes to is *pending* until an instruction reads or writes it,
-# which waits for the result as for a token.  So the states are those of the predicates and of what
-# is pending, and the result is a channel of its own (``LANDING``).
+# A register that a result of the FMA goes to is *pending* until an instruction reads or writes it;
+# that instruction waits for the result as for a token.  So a state consists of the predicates and
+# of the pending registers, and each result is a channel of its own (``LANDING``).
 #
-# In goes a program and the channels that anybody feeds; out come the states.  Refused, with both
-# instructions and the channel: candidates of which the later one may overtake the earlier one, and
-# instructions that may find a channel empty that they do not check.
+# Refused, with both instructions and the channel: candidates of which the later one may overtake
+# the earlier one, and instructions that may find a channel empty that they do not check.
 
 LANDING = 64
 """The channel of the result that goes to register 0; those of other registers follow."""
@@ -322,14 +312,14 @@ class Candidates:
     """Instructions that wait for the same channels, in textual order, and these channels."""
 
     channels: tuple[int, ...]
-    instructions: tuple[Instruction, ...]
+    instructions: tuple[isa.Instruction, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredicateState:
-    """A reachable state: what it waits for at first, and then the groups of candidates.
+    """A reachable state: the channels that it waits for first, and the groups of candidates.
 
-    ``pending`` are the registers whose values have not come yet.
+    ``pending`` are the registers whose values have not arrived yet.
     """
 
     predicates: int
@@ -338,74 +328,79 @@ class PredicateState:
     pending: frozenset[int] = frozenset()
 
 
-def states_of(program: CellProgram, name: str, fed: Collection[int]) -> tuple[PredicateState, ...]:
-    """The states that can be reached, the first one first; ``name`` is for errors."""
+def states_of(
+    program: isa.CellProgram, name: str, fed: Collection[int]
+) -> tuple[PredicateState, ...]:
+    """The reachable states, beginning with the initial one; ``name`` is for errors."""
     _check_heads(program, name)
-    found: dict[tuple[int, frozenset[int]], PredicateState] = {}
+    states: dict[tuple[int, frozenset[int]], PredicateState] = {}
     waiting = [(0, frozenset[int]())]
     while waiting:
         predicates, pending = waiting.pop()
-        if (predicates, pending) in found:
+        if (predicates, pending) in states:
             continue
         state = _state(program, name, fed, predicates, pending)
-        found[predicates, pending] = state
+        states[predicates, pending] = state
         for group in state.groups:
             for instruction in group.instructions:
                 after = next_pending(instruction, pending)
-                states = next_states(instruction, predicates)
-                waiting += [(each, after) for each in reversed(states)]
-    return tuple(found.values())
+                successors = next_states(instruction, predicates)
+                waiting += [(each, after) for each in reversed(successors)]
+    return tuple(states.values())
 
 
-def landing(instruction: Instruction, pending: Collection[int]) -> list[int]:
+def landing(instruction: isa.Instruction, pending: Collection[int]) -> list[int]:
     """The pending registers that an instruction waits for: those that it reads or writes."""
-    used = {source.number for source in instruction.sources if isinstance(source, FromRegister)}
-    if isinstance(instruction.destination, ToRegister):
+    used = {source.number for source in instruction.sources if isinstance(source, isa.FromRegister)}
+    if isinstance(instruction.destination, isa.ToRegister):
         used.add(instruction.destination.number)
     return sorted(used.intersection(pending))
 
 
-def slow_register(instruction: Instruction) -> int | None:
-    """The register that a result of the FMA goes to."""
+def slow_register(instruction: isa.Instruction) -> int | None:
+    """The register that the FMA result of an instruction goes to."""
     match instruction.destination:
-        case ToRegister(number=number) if instruction.opcode in ON_FMA:
+        case isa.ToRegister(number=number) if instruction.opcode in isa.ON_FMA:
             return number
     return None
 
 
-def next_pending(instruction: Instruction, pending: frozenset[int]) -> frozenset[int]:
+def next_pending(instruction: isa.Instruction, pending: frozenset[int]) -> frozenset[int]:
     """The registers that are pending after a firing."""
-    left, slow = pending.difference(landing(instruction, pending)), slow_register(instruction)
-    return left if slow is None else left | {slow}
+    pending_after, slow = (
+        pending.difference(landing(instruction, pending)),
+        slow_register(instruction),
+    )
+    return pending_after if slow is None else pending_after | {slow}
 
 
-def next_states(instruction: Instruction, predicates: int) -> tuple[int, ...]:
-    """The predicates after a firing: two cases, zero and not zero, where the result decides."""
+def next_states(instruction: isa.Instruction, predicates: int) -> tuple[int, ...]:
+    """The possible predicates after a firing: first for result zero, then for not zero."""
     results = [predicates]
-    if isinstance(instruction.destination, ToPredicate):
+    if isinstance(instruction.destination, isa.ToPredicate):
         bit = 1 << instruction.destination.number
         results = [predicates & ~bit, predicates | bit]
     after = [(bits & ~instruction.clears) | instruction.sets for bits in results]
     return tuple(dict.fromkeys(after))
 
 
-def exclusive(one: Instruction, other: Instruction, channels: Collection[int]) -> bool:
-    """Whether the tags on some channels can never allow both."""
+def exclusive(first: isa.Instruction, second: isa.Instruction, channels: Collection[int]) -> bool:
+    """Whether no tags on these channels allow both."""
     return any(
         a.channel == b.channel and a.channel in channels and _apart(a, b)
-        for a in one.trigger.checks
-        for b in other.trigger.checks
+        for a in first.trigger.checks
+        for b in second.trigger.checks
     )
 
 
-def _apart(one: TagCheck, other: TagCheck) -> bool:
-    if one.equal and other.equal:
-        return one.tag != other.tag
-    return one.equal is not other.equal and one.tag == other.tag
+def _apart(first: isa.TagCheck, second: isa.TagCheck) -> bool:
+    if first.equal and second.equal:
+        return first.tag != second.tag
+    return first.equal is not second.equal and first.tag == second.tag
 
 
 def _state(
-    program: CellProgram,
+    program: isa.CellProgram,
     name: str,
     fed: Collection[int],
     predicates: int,
@@ -419,14 +414,14 @@ def _state(
     for number, instruction in enumerate(candidates):
         waits = instruction.trigger.checks or landing(instruction, pending)
         if not waits and not instruction.outputs:
-            candidates = candidates[: number + 1]  # it fires whatever there is
+            candidates = candidates[: number + 1]  # it always fires, so those after it never do
             break
     waited = [_waited(instruction, pending) for instruction in candidates]
     always = set[int]().union(*waited[:1]).intersection(*waited)
     for number, first in enumerate(candidates):
         for second in candidates[number + 1 :]:
             _check_pair(program, name, (first, second), pending, always)
-    groups: dict[frozenset[int], list[Instruction]] = {}
+    groups: dict[frozenset[int], list[isa.Instruction]] = {}
     used = [channels.union(i.unchecked) for i, channels in zip(candidates, waited, strict=True)]
     common = set[int]().union(*used[:1]).intersection(*used)
     for instruction, channels in zip(candidates, used, strict=True):
@@ -442,14 +437,14 @@ def _state(
     )
 
 
-def _check_heads(program: CellProgram, name: str) -> None:
-    """Refuse an instruction that may find a channel empty: a node would wait for the token."""
+def _check_heads(program: isa.CellProgram, name: str) -> None:
+    """Refuse an instruction that may find a channel empty: a node would wait instead."""
     empty = sorted(reach(program).maybe_empty)
     if not empty:
         return
     number, channel = empty[0]
     raise UserError(
-        f"the program of {name} cannot be a graph: what a firing finds depends on time",
+        f"the program of {name} cannot become a graph: what a firing reads depends on timing",
         expected=f"a check of %i{channel} in the trigger, or in that of an instruction before",
         given=f"{_shown(number, program.instructions[number])} uses %i{channel}, "
         "which may be empty",
@@ -458,9 +453,9 @@ def _check_heads(program: CellProgram, name: str) -> None:
 
 
 def _check_pair(
-    program: CellProgram,
+    program: isa.CellProgram,
     name: str,
-    pair: tuple[Instruction, Instruction],
+    pair: tuple[isa.Instruction, isa.Instruction],
     pending: Collection[int],
     common: set[int],
 ) -> None:
@@ -479,27 +474,21 @@ def _check_pair(
     numbers = program.instructions
     one, other = (_shown(numbers.index(i), i) for i in (first, second))
     raise UserError(
-        f"the program of {name} cannot be a graph: what fires depends on time",
+        f"the program of {name} cannot become a graph: what fires depends on timing",
         expected="tags and predicates alone to decide which instruction fires",
         given=f"{other} fires if {one} waits {waits}",
         hint="the interpreter runs such programs",
     )
 
 
-def _channels(instruction: Instruction) -> set[int]:
+def _channels(instruction: isa.Instruction) -> set[int]:
     return {check.channel for check in instruction.trigger.checks}
 
 
-def _waited(instruction: Instruction, pending: Collection[int]) -> set[int]:
-    """All channels that an instruction waits for, those of results that land included."""
+def _waited(instruction: isa.Instruction, pending: Collection[int]) -> set[int]:
+    """All channels that an instruction waits for, including those of FMA results."""
     return _channels(instruction) | {LANDING + n for n in landing(instruction, pending)}
 
 
-def _shown(number: int, instruction: Instruction) -> str:
+def _shown(number: int, instruction: isa.Instruction) -> str:
     return f"instruction {number}{instruction.line_text}"
-
-
-def reachable(states: Sequence[PredicateState]) -> tuple[Instruction, ...]:
-    """The instructions that may fire."""
-    found = {id(i): i for state in states for group in state.groups for i in group.instructions}
-    return tuple(found.values())

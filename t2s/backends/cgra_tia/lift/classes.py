@@ -1,9 +1,9 @@
-"""Parts that are alike: those that become one node of the graph, a PE at each point.
+"""Classes of similar parts: each becomes one node of the graph, with a PE at each point.
 
-Cells are alike if they have one program and the same firings, units if they run one nest and their
-addresses differ by a constant that is affine in the points.  Points are those of the node that a
-part was made of; they are a proposal, and a class whose points do not fit is taken apart, into
-boxes of points if that helps, else into nodes of one PE.
+Cells are in one class if they have the same program and firings, units if they run the same nest
+and their addresses differ by a constant that is affine in the points.  The points are those of the
+node from which a part was lowered.  They are a proposal: a class whose points do not fit is split
+into boxes of points if that helps, or else into nodes of one PE.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ ROUND, STEP = "round", "step"
 
 @dataclass(frozen=True, kw_only=True)
 class PartClass:
-    """Parts that become one node: ``points`` are by the name of the part.
+    """Parts that become one node; ``points`` are by name of the part.
 
-    ``base`` is the address of a unit without its loops: factors of the space dimensions, and a
-    constant.  ``firings`` are those of cells.
+    ``base`` is the address of a unit apart from its loops: coefficients of the space dimensions,
+    and a constant.  ``firings`` are those of cells.
     """
 
     name: str
@@ -63,7 +63,7 @@ class PartClass:
 
     @property
     def is_machine(self) -> bool:
-        """Whether it is a cell or a unit whose firings depend on what it gets."""
+        """Whether it is a cell or a unit whose firings depend on tokens."""
         if isinstance(self.first, StreamUnit):
             return self.first.kind in AT_ADDRESSES
         return self.firings is None
@@ -78,14 +78,15 @@ class PartClass:
 
     @property
     def prologue(self) -> tuple[Instruction, ...]:
-        """What is fired before the nest."""
+        """The instructions that fire before the nest."""
         return () if self.firings is None else self.firings.prologue
 
     @property
     def loops(self) -> tuple[Loop, ...]:
-        """The nest; a prologue comes before it in a loop of two rounds, the first of one step.
+        """The loops of the node: those of the nest, and for a prologue two more.
 
-        In that round all other loops run once, but for one over the instructions of the prologue.
+        The outermost loop then has two rounds.  In the first, all loops of the nest run once, and
+        the second loop runs over the instructions of the prologue.
         """
         names, extents = self.loop_names, [loop.extent for loop in self.nest.loops]
         pairs = list(zip(names, extents, strict=True))
@@ -117,7 +118,7 @@ class PartClass:
 
     @property
     def exists(self) -> Expr | None:
-        """Where in the box there are parts; ``None``: everywhere."""
+        """The condition for a point of the box to have a part; ``None`` if all have one."""
         ranges = (range(d.minimum, d.minimum + d.extent) for d in self.space)
         box: list[Point] = list(product(*ranges))
         if len(box) == len(self.points):
@@ -143,9 +144,9 @@ def classes_of(
         groups.setdefault(_key(part, firings.get(part.name), kinds), []).append(part)
     names, origins = NameSupply(), _Origins(netlist)
     return tuple(
-        replace(found, name=names.fresh(found.name))
+        replace(part_class, name=names.fresh(part_class.name))
         for group in groups.values()
-        for found in _settled(group, firings, origins)
+        for part_class in _settled(group, firings, origins)
     )
 
 
@@ -170,7 +171,7 @@ def _types(cell: NetCell, kinds: WordKinds) -> Iterator[object]:
 def _settled(
     parts: Sequence[Part], firings: Mapping[str, StaticFirings], origins: _Origins
 ) -> Iterator[PartClass]:
-    """The parts as one class if their points allow it, else a few, else each alone."""
+    """The parts as one class if their points allow it, else as a few, else each alone."""
     decided = isinstance(parts[0], StreamUnit) or parts[0].name in firings
     for point in (_point, origins.point) if decided else ():
         together = _class(parts, firings, [point(part) for part in parts])
@@ -189,22 +190,24 @@ def _settled(
         yield alone
 
 
-def _without_holes(found: PartClass, firings: Mapping[str, StaticFirings]) -> Iterator[PartClass]:
-    """A few boxes for a large class with holes, whose PEs the simulator would look at one by one.
+def _without_holes(
+    part_class: PartClass, firings: Mapping[str, StaticFirings]
+) -> Iterator[PartClass]:
+    """Split a large class with holes into a few boxes, if a few are enough.
 
-    They stay together where it would take many.
+    The simulator would otherwise treat its PEs one by one.
     """
-    large = found.exists is not None and len(found.parts) >= _MANY
-    boxes = list(_in_boxes(found.parts)) if large else []
-    classes = [_class(some, firings, [found.points[p.name] for p in some]) for some in boxes]
+    large = part_class.exists is not None and len(part_class.parts) >= _MANY
+    boxes = list(_in_boxes(part_class.parts)) if large else []
+    classes = [_class(some, firings, [part_class.points[p.name] for p in some]) for some in boxes]
     if 1 < len(classes) <= _MOST_BOXES and None not in classes:
         yield from (each for each in classes if each is not None)
     else:
-        yield found
+        yield part_class
 
 
 def _in_boxes(parts: Sequence[Part]) -> Iterator[list[Part]]:
-    """Groups of parts whose points fill a box; nothing if points are not apart from one another."""
+    """Groups of parts whose points fill a box; none if points are not distinct."""
     by_point = {_point(part): part for part in parts}
     axes = [range(min(column), max(column) + 1) for column in zip(*by_point, strict=True)]
     if len(by_point) < len(parts) or prod(map(len, axes)) > _LARGEST_BOX:
@@ -214,7 +217,7 @@ def _in_boxes(parts: Sequence[Part]) -> Iterator[list[Part]]:
 
 
 class _Origins:
-    """Points for parts that have none of their own: what they are behind, and how far."""
+    """Points for parts that have none: the point of a part upstream, and the distance from it."""
 
     def __init__(self, netlist: Netlist) -> None:
         self._parts: dict[str, Part] = {part.name: part for part in netlist.cells}
@@ -225,7 +228,7 @@ class _Origins:
                 self._before.setdefault(sink.end.part, net.source.part)
 
     def point(self, part: Part) -> Point:
-        """The point of the first part on the way back that has one, and the steps up to it."""
+        """The point of the nearest part upstream that has one, and the distance from it."""
         seen = [part.name]
         while not _point(self._parts[seen[-1]]):
             before = self._before.get(seen[-1])
@@ -249,15 +252,15 @@ def _class(
         if form is None:
             return None
         base = form
-    found = PartClass(
+    part_class = PartClass(
         name=_identifier(parts[0]),
         parts=tuple(parts),
         points={part.name: point for part, point in zip(parts, points, strict=True)},
         firings=firings.get(parts[0].name),
         base=base,
     )
-    boxed = found.exists is not None or len(parts) == _volume(found.space)
-    return found if boxed else None
+    boxed = part_class.exists is not None or len(parts) == _volume(part_class.space)
+    return part_class if boxed else None
 
 
 def _volume(space: Sequence[SpaceDimension]) -> int:
@@ -276,7 +279,7 @@ def _point(part: Part) -> Point:
 
 
 def _identifier(part: Part) -> str:
-    """The node that a part was, or its own name where it was none of the user's."""
+    """The node from which a part was lowered, or the part's own name if there is none."""
     own = isinstance(part, StreamUnit) and part.kind in {UnitKind.SEQUENCE, *AT_ADDRESSES}
     text = part.name if own else _node(part) or part.name
     plain = re.sub(r"\W+", "_", text).strip("_") or "part"
@@ -284,14 +287,14 @@ def _identifier(part: Part) -> str:
 
 
 def is_compute(part: Part) -> bool:
-    """Whether a part counts as a unit that computes."""
+    """Whether a part has a program that computes, rather than only moves."""
     return isinstance(part, NetCell) and part.kind is CellKind.FMA
 
 
-# Places as formulas: maps between sets of points, and conditions for being in a set.
+# Sets of points as formulas: affine maps between them, and membership conditions.
 #
-# Everything is found by trying and then checked for every point, so that what is returned is right
-# for all of them; ``None`` says that nothing of the form was found.
+# Each formula is guessed and then checked at every point, so a returned formula holds for all of
+# them; ``None`` says that none of the form was found.
 
 Point = tuple[int, ...]
 
@@ -300,7 +303,7 @@ _MOST_SINGLE, _MOST_BOXES_OF_A_CONDITION = 16, 12
 
 
 def affine(terms: Mapping[str, int], constant: int) -> Expr:
-    """A sum of indices with factors."""
+    """A sum of indices times coefficients."""
     total: Expr | None = None
     for name, factor in terms.items():
         if factor == 0:
@@ -320,18 +323,18 @@ def affine(terms: Mapping[str, int], constant: int) -> Expr:
 
 
 def affine_form(points: Sequence[Point], values: Sequence[int]) -> tuple[Point, int] | None:
-    """Factors and a constant that give these values at these points."""
+    """Coefficients and a constant that give these values at these points."""
     if len(set(values)) == 1:
         return (0,) * len(points[0]), values[0]
-    matrix, wanted = np.array(points, np.int64), np.array(values, np.int64)
+    matrix, target = np.array(points, np.int64), np.array(values, np.int64)
     for axis in range(matrix.shape[1]):
-        rest = wanted - matrix[:, axis]
+        rest = target - matrix[:, axis]
         if (rest == rest[0]).all():
             return tuple(int(n == axis) for n in range(matrix.shape[1])), int(rest[0])
     columns = np.column_stack([matrix, np.ones(len(points), np.int64)]).astype(np.float64)
-    solution = np.rint(np.linalg.lstsq(columns, wanted.astype(np.float64), rcond=None)[0])
+    solution = np.rint(np.linalg.lstsq(columns, target.astype(np.float64), rcond=None)[0])
     factors = solution[:-1].astype(np.int64)
-    if not (matrix @ factors + int(solution[-1]) == wanted).all():
+    if not (matrix @ factors + int(solution[-1]) == target).all():
         return None
     return tuple(map(int, factors)), int(solution[-1])
 
@@ -339,26 +342,26 @@ def affine_form(points: Sequence[Point], values: Sequence[int]) -> tuple[Point, 
 def mapped(
     names: Sequence[str], points: Sequence[Point], images: Sequence[Point]
 ) -> tuple[Expr, ...] | None:
-    """Expressions over the names that give the image of each point."""
-    found: list[Expr] = []
+    """Expressions over the index names that give the image of each point."""
+    expressions: list[Expr] = []
     for axis in range(len(images[0])):
         form = affine_form(points, [image[axis] for image in images])
         if form is None:
             return None
-        found.append(affine(dict(zip(names, form[0], strict=True)), form[1]))
-    return tuple(found)
+        expressions.append(affine(dict(zip(names, form[0], strict=True)), form[1]))
+    return tuple(expressions)
 
 
 def inside(names: Sequence[str], part: Collection[Point], whole: Collection[Point]) -> Expr | None:
-    """The condition of being in a part of a set of points: ``TRUE`` where it is all of them."""
+    """The condition for a point of ``whole`` to be in ``part``; ``TRUE`` if all of them are."""
     part, whole = set(part), set(whole)
     rest = whole - part
     if not rest:
         return TRUE
     for tried in (_in_box, _listed, _inside_boxes):
-        found = tried(names, part, whole)
-        if found is not None:
-            return found
+        condition = tried(names, part, whole)
+        if condition is not None:
+            return condition
         outside = tried(names, rest, whole)
         if outside is not None:
             return ~outside
@@ -366,7 +369,7 @@ def inside(names: Sequence[str], part: Collection[Point], whole: Collection[Poin
 
 
 def boxes_of(part: Collection[Point], whole: Collection[Point]) -> list[set[Point]]:
-    """The part as few sets, each of which is all points of the whole in some box."""
+    """The part as a few sets, each of which has all points of the whole in some box."""
     rank = len(next(iter(part)))
     if rank == 0:
         return [set(part)]
@@ -377,13 +380,13 @@ def boxes_of(part: Collection[Point], whole: Collection[Point]) -> list[set[Poin
 def _greedy_boxes(
     part: Collection[Point], whole: Collection[Point], axes: Sequence[int]
 ) -> list[set[Point]]:
-    """Each box starts at the first point that is left, and grows along one axis after another."""
-    left = np.array(sorted(part), np.int64)
-    avoided = np.array(sorted(set(whole) - set(part)), np.int64).reshape(-1, left.shape[1])
-    inner = left
-    found: list[set[Point]] = []
-    while len(left):
-        low, high = left[0].copy(), left[0].copy()
+    """Each box starts at the first remaining point, and grows along one axis after another."""
+    remaining = np.array(sorted(part), np.int64)
+    avoided = np.array(sorted(set(whole) - set(part)), np.int64).reshape(-1, remaining.shape[1])
+    inner = remaining
+    boxes: list[set[Point]] = []
+    while len(remaining):
+        low, high = remaining[0].copy(), remaining[0].copy()
         for axis in axes:
             for values, step in ((high, 1), (low, -1)):
                 for value in np.unique(inner[:, axis])[::step]:
@@ -393,10 +396,10 @@ def _greedy_boxes(
                     if _those_within(avoided, low, high).any():
                         values[axis] = before
                         break
-        mine = _those_within(left, low, high)
-        found.append({tuple(map(int, point)) for point in left[mine]})
-        left = left[~mine]
-    return found
+        mine = _those_within(remaining, low, high)
+        boxes.append({tuple(map(int, point)) for point in remaining[mine]})
+        remaining = remaining[~mine]
+    return boxes
 
 
 def _those_within(points: Array, low: Array, high: Array) -> Array:
@@ -405,7 +408,7 @@ def _those_within(points: Array, low: Array, high: Array) -> Array:
 
 
 def _in_box(names: Sequence[str], part: set[Point], whole: set[Point]) -> Expr | None:
-    """By a range for each coordinate."""
+    """A range for each coordinate."""
     low, high = _box(part)
     if {point for point in whole if _within(point, low, high)} != part:
         return None
@@ -419,7 +422,7 @@ def _in_box(names: Sequence[str], part: set[Point], whole: set[Point]) -> Expr |
 
 
 def _inside_boxes(names: Sequence[str], part: set[Point], whole: set[Point]) -> Expr | None:
-    """By several boxes, one after the other: points that an earlier one has do not matter."""
+    """A union of several boxes, which may overlap."""
     boxes = boxes_of(part, whole)
     if len(boxes) > _MOST_BOXES_OF_A_CONDITION:
         return None
@@ -427,21 +430,21 @@ def _inside_boxes(names: Sequence[str], part: set[Point], whole: set[Point]) -> 
     for box in boxes:
         low, high = _box(box)
         rest = {point for point in whole if _within(point, low, high)}
-        one = _in_box(names, rest, whole)
-        result = one if result is None or one is None else result | one
+        condition = _in_box(names, rest, whole)
+        result = condition if result is None or condition is None else result | condition
     return result
 
 
 def _listed(names: Sequence[str], part: set[Point], whole: set[Point]) -> Expr | None:
-    """Point by point, if they are few."""
+    """An equation for each point, if they are few."""
     if len(part) > _MOST_SINGLE:
         return None
     result: Expr | None = None
     for point in sorted(part):
-        one = conjunction(
+        condition = conjunction(
             *(equals(Index(name=name), at) for name, at in zip(names, point, strict=True))
         )
-        result = one if result is None or one is None else result | one
+        result = condition if result is None or condition is None else result | condition
     return result
 
 

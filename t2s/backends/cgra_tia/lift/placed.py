@@ -1,9 +1,9 @@
-"""A placed design as a graph: what ``simulate`` runs fast, and what the interpreter agrees with.
+"""A placed design as a graph that ``simulate`` runs fast, and that agrees with the interpreter.
 
-Each branch of a net is a channel of the latency and the capacity of its placement, to which the
-FMA's pipeline adds where its results leave.  Cells that are alike are one array of PEs; so are
-units.  A cell whose firings depend on what it gets is a machine.  All operators take no time of
-their own: run the graph on the device ``"ideal"``, or on one that differs in its memory alone.
+Each branch of a net is a channel with the latency and the capacity of its placement, plus the FMA's
+pipeline where FMA results leave.  Similar cells are one array of PEs; so are similar units.  A cell
+whose firings depend on tokens is a machine.  Operators themselves take no time: run the graph on
+the device ``"ideal"``, or on a device that differs from it in its memory only.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
+from t2s.backends.cgra_tia import program as isa
 from t2s.backends.cgra_tia.fabric import CgraFabric, CoreParameters
 from t2s.backends.cgra_tia.lift.address_units import sequence_value, unit_machine
 from t2s.backends.cgra_tia.lift.cell_machines import (
@@ -50,17 +51,6 @@ from t2s.backends.cgra_tia.netlist import (
     TagCase,
     UnitCondition,
     UnitKind,
-)
-from t2s.backends.cgra_tia.program import (
-    ON_FMA,
-    FromChannel,
-    FromRegister,
-    Immediate,
-    Instruction,
-    Opcode,
-    Source,
-    ToOutputs,
-    ToRegister,
 )
 from t2s.core.errors import UserError
 from t2s.core.expr import (
@@ -101,9 +91,9 @@ from t2s.graph.verify import verify_graph
 def lift_placed(design: PlacedDesign, *, fused: bool = True) -> Graph:
     """The graph of a placed design: the same values and cycles as ``run_placed``.
 
-    ``fused`` says whether ``fmac`` rounds once or twice.  A result of the FMA that goes to a
-    register is a token until it is used.  Raises ``UserError`` for a program that is no process of
-    a Kahn network, and for operators that graphs do not have.
+    ``fused`` says whether ``fmac`` rounds once or twice.  An FMA result that goes to a register is
+    a token until it is used.  Raises ``UserError`` for a program that is not a process of a Kahn
+    network, and for operators that graphs do not have.
     """
     netlist = design.netlist
     kinds = WordKinds(netlist)
@@ -115,13 +105,13 @@ def lift_placed(design: PlacedDesign, *, fused: bool = True) -> Graph:
     nodes: list[Node] = []
     channels = [channel for link in links for channel in (link.channel, link.tags) if channel]
     names = NameSupply([channel.name for channel in channels])
-    for found in classes:
-        if found.is_machine:
-            landings = _landings(found, kinds, design.fabric, names)
+    for part_class in classes:
+        if part_class.is_machine:
+            landings = _landings(part_class, kinds, design.fabric, names)
             channels += landings.values()
-            nodes.append(machine_of(found, links, landings, kinds, tensors, core, fused=fused))
+            nodes.append(machine_of(part_class, links, landings, kinds, tensors, core, fused=fused))
         else:
-            nodes.append(array_of(found, links, kinds, tensors, core, fused=fused))
+            nodes.append(array_of(part_class, links, kinds, tensors, core, fused=fused))
     graph = Graph(
         name=netlist.name,
         nodes=tuple(nodes),
@@ -134,14 +124,16 @@ def lift_placed(design: PlacedDesign, *, fused: bool = True) -> Graph:
 
 
 def parts_of_nodes(design: PlacedDesign) -> dict[str, tuple[str, ...]]:
-    """For each node of the graph of a design the cells or units that it stands for, by name."""
+    """For each node of the lifted graph, the names of the cells or units that it stands for."""
     kinds = WordKinds(design.netlist)
     classes = classes_of(design.netlist, StaticCells(design.netlist).firings, kinds)
-    return {found.name: tuple(part.name for part in found.parts) for found in classes}
+    return {
+        part_class.name: tuple(part.name for part in part_class.parts) for part_class in classes
+    }
 
 
 def machine_of(
-    found: PartClass,
+    part_class: PartClass,
     links: Sequence[Link],
     landings: Mapping[int, Channel],
     kinds: WordKinds,
@@ -150,23 +142,25 @@ def machine_of(
     *,
     fused: bool,
 ) -> Machine:
-    """The node of a cell or a unit whose firings depend on what it gets."""
-    cell = found.first
+    """The node of a cell or a unit whose firings depend on tokens."""
+    cell = part_class.first
     inputs = {
         link.input: TokenChannel(link.channel.name, link.tags.name if link.tags else "")
         for link in links
-        if link.channel.sink == found.name
+        if link.channel.sink == part_class.name
     }
     outputs: dict[int, list[TokenChannel]] = {}
     for link in links:
-        if link.channel.source == found.name:
+        if link.channel.source == part_class.name:
             tags = link.tags.name if link.tags is not None else ""
             outputs.setdefault(link.output, []).append(TokenChannel(link.channel.name, tags))
     if isinstance(cell, StreamUnit):
         tensor = tensors[cell.tensor or ""]
-        return unit_machine(found.name, cell, tensor, inputs, outputs.get(0, ()), found.location)
+        return unit_machine(
+            part_class.name, cell, tensor, inputs, outputs.get(0, ()), part_class.location
+        )
     machine = CellMachine(
-        name=found.name,
+        name=part_class.name,
         label=repr(cell.name),
         program=cell.program,
         states=states_of(cell.program, repr(cell.name), inputs),
@@ -180,44 +174,44 @@ def machine_of(
         landings={number: channel.name for number, channel in landings.items()},
         fused=fused,
         endless=True,
-        location=found.location,
+        location=part_class.location,
     )
     return machine.build(Role.COMPUTE if is_compute(cell) else Role.RELAY)
 
 
 def _landings(
-    found: PartClass, kinds: WordKinds, fabric: CgraFabric, names: NameSupply
+    part_class: PartClass, kinds: WordKinds, fabric: CgraFabric, names: NameSupply
 ) -> dict[int, Channel]:
-    """A channel from a cell to itself for each register that results of its FMA go to."""
-    cell = found.first
+    """A channel from a cell to itself for each register that receives FMA results."""
+    cell = part_class.first
     if not isinstance(cell, NetCell):
         return {}
     slow = map(slow_register, cell.program.instructions)
     registers = {number for number in slow if number is not None}
     return {
         number: Channel(
-            name=names.fresh(f"{found.name}_r{number}"),
+            name=names.fresh(f"{part_class.name}_r{number}"),
             stream=StreamType(element=kinds.register(cell.name, number)),
-            source=found.name,
-            sink=found.name,
+            source=part_class.name,
+            sink=part_class.name,
             shape=(),
             source_index=(),
             sink_index=(),
             capacity=2,
             latency=max(1, fabric.fma_latency),
-            location=found.location,
+            location=part_class.location,
         )
         for number in sorted(registers)
     }
 
 
-# Classes of parts as arrays of PEs: their loops, what they take, compute and send.
+# Classes of parts as arrays of PEs: loops, receives, computation and sends.
 
 FALSE = const(False, BOOL)
 
 
 def array_of(
-    found: PartClass,
+    part_class: PartClass,
     links: Sequence[Link],
     kinds: WordKinds,
     tensors: Mapping[str, Tensor],
@@ -226,25 +220,27 @@ def array_of(
     fused: bool,
 ) -> PEArray:
     """The node of a class of cells or of units."""
-    body = ArrayBody(found=found, links=links, kinds=kinds, tensors=tensors, core=core, fused=fused)
-    match found.first:
+    body = ArrayBody(
+        part_class=part_class, links=links, kinds=kinds, tensors=tensors, core=core, fused=fused
+    )
+    match part_class.first:
         case StreamUnit() as unit:
             body.unit(unit)
             roles = {UnitKind.LOAD: Role.LOAD, UnitKind.STORE: Role.STORE}
             role = roles.get(unit.kind, Role.RELAY)
         case NetCell():
-            assert found.firings is not None
-            body.cell(found.firings)
-            role = Role.COMPUTE if is_compute(found.first) else Role.RELAY
+            assert part_class.firings is not None
+            body.cell(part_class.firings)
+            role = Role.COMPUTE if is_compute(part_class.first) else Role.RELAY
     return PEArray(
-        name=found.name,
+        name=part_class.name,
         role=role,
-        space=found.space,
-        exists=found.exists,
-        loops=found.loops,
+        space=part_class.space,
+        exists=part_class.exists,
+        loops=part_class.loops,
         registers=tuple(body.registers.values()),
         body=tuple(body.statements),
-        location=found.location,
+        location=part_class.location,
     )
 
 
@@ -252,7 +248,7 @@ def array_of(
 class ArrayBody:
     """Collects the statements and the registers of a node."""
 
-    found: PartClass
+    part_class: PartClass
     links: Sequence[Link]
     kinds: WordKinds
     tensors: Mapping[str, Tensor]
@@ -264,7 +260,7 @@ class ArrayBody:
 
     @property
     def _name(self) -> str:
-        return self.found.first.name
+        return self.part_class.first.name
 
     # -- units ---------------------------------------------------------------------------------
 
@@ -285,18 +281,18 @@ class ArrayBody:
             loaded = Local(name="loaded", type=tensor.type)
             value = _converted(loaded, DOUBLE if tensor.type.is_float else WORD)
         elif unit.address is not None:
-            value = sequence_value(self.found, unit.address)
+            value = sequence_value(self.part_class, unit.address)
         self._send(
-            0, value, self._tag([(c.tag, _case(c, self.found.loop_names)) for c in unit.tags])
+            0, value, self._tag([(c.tag, _case(c, self.part_class.loop_names)) for c in unit.tags])
         )
 
     def _indices(self, unit: StreamUnit, tensor: Tensor) -> tuple[Expr, ...]:
-        """The subscripts of an address in the row-major array."""
-        factors, constant = self.found.base
-        names = self.found.space_names
+        """The subscripts of a unit's address in its row-major array."""
+        factors, constant = self.part_class.base
+        names = self.part_class.space_names
         terms = dict(zip(names, factors, strict=True))
         if unit.address is not None:
-            coefficients = zip(self.found.loop_names, unit.address.coefficients, strict=False)
+            coefficients = zip(self.part_class.loop_names, unit.address.coefficients, strict=False)
             terms |= dict(coefficients)
         shape = tensor.allocated
         split = self._by_dimension(terms, constant, shape)
@@ -305,29 +301,31 @@ class ArrayBody:
     def _by_dimension(
         self, terms: Mapping[str, int], constant: int, shape: Sequence[int]
     ) -> tuple[Expr, ...] | None:
-        """A sum for each dimension; ``None`` where one leaves its extent."""
-        ranges = {d.name: (d.minimum, d.minimum + d.extent - 1) for d in self.found.space}
-        for name, loop in zip(self.found.loop_names, self.found.nest.loops, strict=True):
+        """An affine subscript for each dimension; ``None`` if one of them leaves its extent."""
+        ranges = {d.name: (d.minimum, d.minimum + d.extent - 1) for d in self.part_class.space}
+        for name, loop in zip(self.part_class.loop_names, self.part_class.nest.loops, strict=True):
             if any(loop.extent.coefficients):
                 return None
             ranges[name] = (0, max(0, loop.extent.constant - 1))
-        left, rest = dict(terms), constant
-        found: list[Expr] = []
+        coefficients, rest = dict(terms), constant
+        subscripts: list[Expr] = []
         stride = 1
         for extent in shape:
             stride *= extent
         for extent in shape:
             stride //= max(1, extent)
-            own = {name: _quotient(factor, stride) for name, factor in left.items()}
+            own = {name: _quotient(factor, stride) for name, factor in coefficients.items()}
             at = _quotient(rest, stride)
-            left = {name: factor - own[name] * stride for name, factor in left.items()}
+            coefficients = {
+                name: factor - own[name] * stride for name, factor in coefficients.items()
+            }
             rest -= at * stride
             ends = [(factor * ranges[n][0], factor * ranges[n][1]) for n, factor in own.items()]
             low, high = at + sum(map(min, ends)), at + sum(map(max, ends))
             if low < 0 or high >= extent:
                 return None
-            found.append(affine(own, at))
-        return tuple(found)
+            subscripts.append(affine(own, at))
+        return tuple(subscripts)
 
     # -- cells ---------------------------------------------------------------------------------
 
@@ -344,7 +342,7 @@ class ArrayBody:
             tags = [(_tag_of(instruction), when) for instruction, when in sending]
             self._send(port, value, self._tag(tags), _any(when for _, when in sending))
         for number, register in self.registers.items():
-            writing = [(i, when) for i, when in actions if i.destination == ToRegister(number)]
+            writing = [(i, when) for i, when in actions if i.destination == isa.ToRegister(number)]
             if writing:
                 value = self._result(writing, register.type, f"new{number}")
                 when = _any(when for _, when in writing)
@@ -356,23 +354,25 @@ class ArrayBody:
                 )
 
     def _after_prologue(
-        self, prologue: Sequence[Instruction], steady: Sequence[tuple[Instruction, Expr]]
-    ) -> list[tuple[Instruction, Expr]]:
-        """All instructions with the iterations in which they fire."""
+        self, prologue: Sequence[isa.Instruction], steady: Sequence[tuple[isa.Instruction, Expr]]
+    ) -> list[tuple[isa.Instruction, Expr]]:
+        """All instructions, with the conditions under which they fire."""
         if not prologue:
             return list(steady)
         first, later = (equals(Index(name=ROUND), number) for number in (0, 1))
-        found: list[tuple[Instruction, Expr]] = []
+        actions: list[tuple[isa.Instruction, Expr]] = []
         for number, instruction in enumerate(prologue):
             own = equals(Index(name=STEP), number) if len(prologue) > 1 else None
-            found.append((instruction, all_hold(first, own)))
-        return found + [(i, all_hold(later, when)) for i, when in steady]
+            actions.append((instruction, all_hold(first, own)))
+        return actions + [(i, all_hold(later, when)) for i, when in steady]
 
-    def _read_registers(self, instructions: Sequence[Instruction]) -> None:
-        cell = self.found.first
+    def _read_registers(self, instructions: Sequence[isa.Instruction]) -> None:
+        cell = self.part_class.first
         assert isinstance(cell, NetCell)
         initial = dict(cell.program.initial)
-        read = {s.number for i in instructions for s in i.sources if isinstance(s, FromRegister)}
+        read = {
+            s.number for i in instructions for s in i.sources if isinstance(s, isa.FromRegister)
+        }
         for number in sorted(read):
             type = self.kinds.register(self._name, number)
             start = start_word(initial.get(number, 0), type)
@@ -383,8 +383,10 @@ class ArrayBody:
                 RegisterRead(target=f"held{number}", register=f"r{number}", indices=(), type=type)
             )
 
-    def _result(self, choices: Sequence[tuple[Instruction, Expr]], type: Type, name: str) -> Expr:
-        """The result of the instruction that fires; one operator where all have the same."""
+    def _result(
+        self, choices: Sequence[tuple[isa.Instruction, Expr]], type: Type, name: str
+    ) -> Expr:
+        """The result of the instruction that fires; one operator if all have the same."""
         forms = {(instruction.opcode, len(instruction.sources)) for instruction, _ in choices}
         if len(forms) == 1:
             operands = [
@@ -402,41 +404,41 @@ class ArrayBody:
         self.statements.append(Let(target=name, value=value))
         return Local(name=name, type=value.type)
 
-    def _computed(self, instruction: Instruction, operands: Sequence[Expr]) -> Expr:
-        found = expression_of(instruction.opcode, operands, WORD, fused=self.fused)
-        if found is None:
+    def _computed(self, instruction: isa.Instruction, operands: Sequence[Expr]) -> Expr:
+        value = expression_of(instruction.opcode, operands, WORD, fused=self.fused)
+        if value is None:
             position = instruction.position
             line = "" if position is None else f" in line {position.line}"
             raise UserError(
                 f"graphs have no {instruction.opcode.value!r}, which {self._name!r} does{line}",
-                location=self.found.location,
+                location=self.part_class.location,
                 expected="an operator on 64-bit integers or on floats that graphs have",
                 given=instruction.opcode.value,
                 hint="the interpreter runs it",
             )
-        return found
+        return value
 
-    def _operand(self, instruction: Instruction, number: int, result: Type) -> Expr:
-        source: Source = instruction.sources[number]
+    def _operand(self, instruction: isa.Instruction, number: int, result: Type) -> Expr:
+        source: isa.Source = instruction.sources[number]
         match source:
-            case FromChannel(number=port):
+            case isa.FromChannel(number=port):
                 return self._values[port]
-            case FromRegister(number=register):
+            case isa.FromRegister(number=register):
                 return Local(name=f"held{register}", type=self.registers[register].type)
-            case Immediate(pattern=pattern):
+            case isa.Immediate(pattern=pattern):
                 type = DOUBLE if instruction.opcode in FLOAT_OPERANDS else WORD
-                if instruction.opcode is Opcode.MOV:
+                if instruction.opcode is isa.Opcode.MOV:
                     type = result
                 return immediate_constant(pattern, self.core, type)
 
     # -- ports ---------------------------------------------------------------------------------
 
     def _receive(self, port: int, when: Expr) -> None:
-        """Take a token at an input, from the channel that there is at a place."""
+        """Take a token at an input, from the channel that ends at the PE."""
         mine = [
             link
             for link in self.links
-            if link.channel.sink == self.found.name and link.input == port
+            if link.channel.sink == self.part_class.name and link.input == port
         ]
         taken: list[tuple[Expr, Expr]] = []
         for number, link in enumerate(mine):
@@ -454,7 +456,7 @@ class ArrayBody:
     def _send(self, port: int, value: Expr, tag: Expr, when: Expr = TRUE) -> None:
         """Put a token into every branch of the net at an output."""
         for link in self.links:
-            if link.channel.source == self.found.name and link.output == port:
+            if link.channel.source == self.part_class.name and link.output == port:
                 condition = conjunction(link.sends, when)
                 self.statements.append(
                     Send(channel=link.channel.name, value=value, condition=condition)
@@ -468,22 +470,22 @@ class ArrayBody:
         """The tag of the first case that holds, 0 if none does."""
         result: Expr = const(0, INT32)
         for tag, when in reversed(cases):
-            one = const(tag, INT32)
+            number = const(tag, INT32)
             result = (
-                one
+                number
                 if when == TRUE
-                else Select(condition=when, if_true=one, if_false=result, type=INT32)
+                else Select(condition=when, if_true=number, if_false=result, type=INT32)
             )
         return result
 
     def _when(self, action: TagAction) -> Expr:
-        """The steps of the nest in which an action happens."""
+        """The condition under which an action happens in a step of the nest."""
         if action.tags is None:
             return TRUE
-        nest = self.found.nest
+        nest = self.part_class.nest
         result: Expr = const(0 in action.tags, BOOL)
         for case in reversed(nest.tags):
-            holds = _case(case, self.found.loop_names)
+            holds = _case(case, self.part_class.loop_names)
             if case.tag in action.tags:
                 result = TRUE if TRUE in (holds, result) else _either(holds, result)
             elif holds == TRUE:
@@ -493,13 +495,13 @@ class ArrayBody:
         return result
 
 
-def _tag_of(instruction: Instruction) -> int:
+def _tag_of(instruction: isa.Instruction) -> int:
     destination = instruction.destination
-    return destination.tag if isinstance(destination, ToOutputs) else 0
+    return destination.tag if isinstance(destination, isa.ToOutputs) else 0
 
 
 def _quotient(number: int, stride: int) -> int:
-    """Towards zero."""
+    """The quotient, rounded towards zero."""
     return number // stride if number >= 0 else -(-number // stride)
 
 
@@ -515,7 +517,7 @@ def _any(conditions: object) -> Expr:
 
 
 def _chosen(values: Sequence[tuple[Expr, Expr]]) -> Expr:
-    """The value beside the condition that holds; one of them does."""
+    """The value whose condition holds; one of them does."""
     result = values[-1][0]
     for value, when in reversed(values[:-1]):
         if value != result:
@@ -587,8 +589,8 @@ def links_of(
     design: PlacedDesign, classes: Sequence[PartClass], kinds: WordKinds
 ) -> tuple[Link, ...]:
     """The channels of a design."""
-    owner = {part.name: found for found in classes for part in found.parts}
-    by_name = {found.name: found for found in classes}
+    owner = {part.name: part_class for part_class in classes for part in part_class.parts}
+    by_name = {part_class.name: part_class for part_class in classes}
     bundles: dict[_Bundle, list[_Ends]] = {}
     origins: dict[_Bundle, Net] = {}
     slow = _slow_outputs(design)
@@ -609,7 +611,7 @@ def links_of(
             bundles.setdefault(bundle, []).append(ends)
             origins.setdefault(bundle, net)
     names = NameSupply()
-    found: list[Link] = []
+    links: list[Link] = []
     for bundle, pairs in bundles.items():
         net = origins[bundle]
         stream = StreamType(element=kinds.output(net.source.part, net.source.port))
@@ -622,8 +624,8 @@ def links_of(
             if by_name[bundle.sink].is_machine:
                 stream_of_tags = StreamType(element=INT32)
                 tags = replace(channel, name=names.fresh(f"{name}_tag"), stream=stream_of_tags)
-            found.append(replace(link, channel=channel, tags=tags))
-    return tuple(found)
+            links.append(replace(link, channel=channel, tags=tags))
+    return tuple(links)
 
 
 def _slow_outputs(design: PlacedDesign) -> set[tuple[str, int]]:
@@ -632,7 +634,7 @@ def _slow_outputs(design: PlacedDesign) -> set[tuple[str, int]]:
         (cell.name, port)
         for cell in design.netlist.cells
         for instruction in cell.program.instructions
-        if instruction.opcode in ON_FMA
+        if instruction.opcode in isa.ON_FMA
         for port in instruction.outputs
     }
 
@@ -646,9 +648,9 @@ def _bundled(
     def fits(branches: Sequence[_Ends]) -> bool:
         return _link(classes, bundle, branches, "trial", stream) is not None
 
-    for found in (_by_free_axes(pairs), _by_offset(pairs)):
-        if all(map(fits, found)):
-            return found
+    for bundles in (_by_free_axes(pairs), _by_offset(pairs)):
+        if all(map(fits, bundles)):
+            return bundles
     return [
         some
         for branches in _by_offset(pairs)
@@ -678,10 +680,10 @@ def _difference(sink: Point, source: Point) -> Point:
 
 
 def _grouped(pairs: Sequence[_Ends], labels: Sequence[Point]) -> list[list[_Ends]]:
-    found: dict[Point, list[_Ends]] = {}
+    groups: dict[Point, list[_Ends]] = {}
     for pair, label in zip(pairs, labels, strict=True):
-        found.setdefault(label, []).append(pair)
-    return list(found.values())
+        groups.setdefault(label, []).append(pair)
+    return list(groups.values())
 
 
 def _link(

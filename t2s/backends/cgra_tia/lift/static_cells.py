@@ -1,13 +1,10 @@
-"""Cells whose n-th firing is known without running them.
+"""Static cells: their n-th firing is known without running them.
 
-Such a cell stays in one predicate state, and each of its instructions takes a token from one input,
-the *leader*.  The n-th firing then belongs to the n-th token of the leader, whose tag chooses the
-instruction.  Behind the leader is a ``seq`` or ``ld`` unit, perhaps through other such cells, so
-the cell runs the nest of that unit, and its tags are conditions on the loops.  Before it comes to
-that state a cell may fire a few instructions one after the other (the *prologue*), as it does to
-load a value that stays.
-
-In goes a netlist; out come the firings of each such cell.  All other cells are left out.
+A static cell stays in one predicate state, and each of its instructions takes a token from one
+input, the *leader*.  The n-th firing takes the n-th token of the leader, whose tag chooses the
+instruction.  The leader is fed by a ``seq`` or ``ld`` unit, perhaps through other static cells, so
+the cell runs the nest of that unit, and its tags are conditions on the loops.  Before that, a cell
+may fire a few instructions in sequence (the *prologue*), for example to load a stationary operand.
 """
 
 from __future__ import annotations
@@ -18,6 +15,7 @@ from math import prod
 
 import numpy as np
 
+from t2s.backends.cgra_tia import program as isa
 from t2s.backends.cgra_tia.netlist import (
     AffineSum,
     Netlist,
@@ -27,46 +25,34 @@ from t2s.backends.cgra_tia.netlist import (
     UnitCondition,
     UnitKind,
 )
-from t2s.backends.cgra_tia.program import (
-    ON_FMA,
-    CellProgram,
-    FromChannel,
-    Instruction,
-    Opcode,
-    TagCheck,
-    ToOutputs,
-    ToPredicate,
-    ToRegister,
-    prologue_of,
-)
 from t2s.core.ops import Array
 
 _MOST_STEPS = 1 << 20
 """Steps of a nest that are looked at one by one."""
 
-_NOT_STATIC = frozenset({Opcode.HALT, Opcode.LSW, Opcode.SSW})
+_NOT_STATIC = frozenset({isa.Opcode.HALT, isa.Opcode.LSW, isa.Opcode.SSW})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedSteps:
-    """A nest, and the tag of each of its steps: that of the first case that holds, else 0."""
+    """A nest, and the tag of each of its steps: that of the first case that holds, or 0."""
 
     loops: tuple[StreamLoop, ...] = ()
     tags: tuple[TagCase, ...] = ()
 
     @property
     def possible(self) -> frozenset[int]:
-        """The tags that there may be."""
-        found: set[int] = set()
+        """The tags that can occur."""
+        tags: set[int] = set()
         for case in self.tags:
-            found.add(case.tag)
+            tags.add(case.tag)
             if not case.when:
-                return frozenset(found)
-        return frozenset({0, *found})
+                return frozenset(tags)
+        return frozenset({0, *tags})
 
 
 def restricted(nest: TaggedSteps, tags: frozenset[int]) -> TaggedSteps | None:
-    """The nest of the steps with some tags; ``None`` if these are not a range of each loop."""
+    """The nest of the steps with these tags; ``None`` if they are not a range of each loop."""
     sums = [condition.sum for case in nest.tags for condition in case.when]
     used = [
         axis
@@ -79,16 +65,16 @@ def restricted(nest: TaggedSteps, tags: frozenset[int]) -> TaggedSteps | None:
     if min(extents) < 1 or prod(extents[axis] for axis in used) > _MOST_STEPS:
         return None
     steps = np.indices([extents[axis] if axis in used else 1 for axis in range(len(extents))])
-    found = np.isin(_tags_at(nest.tags, steps), sorted(tags))
-    if not found.any():
+    selected = np.isin(_tags_at(nest.tags, steps), sorted(tags))
+    if not selected.any():
         return None
     low, high = [0] * len(extents), [extent - 1 for extent in extents]
     for axis in used:
-        others = tuple(n for n in range(found.ndim) if n != axis)
-        there = np.flatnonzero(found.any(axis=others))
-        low[axis], high[axis] = int(there[0]), int(there[-1])
+        others = tuple(n for n in range(selected.ndim) if n != axis)
+        positions = np.flatnonzero(selected.any(axis=others))
+        low[axis], high[axis] = int(positions[0]), int(positions[-1])
     box = tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))
-    if not found[box].all():
+    if not selected[box].all():
         return None
     return TaggedSteps(
         loops=tuple(
@@ -117,7 +103,7 @@ def _tags_at(cases: Sequence[TagCase], steps: Array) -> Array:
 
 
 def _moved(condition: UnitCondition, low: Sequence[int]) -> UnitCondition:
-    """The condition over loops that start where those of the condition have these values."""
+    """The condition for loops that start at these values of the original loops."""
     moved = AffineSum(
         constant=condition.sum.at(tuple(low)), coefficients=condition.sum.coefficients
     )
@@ -126,19 +112,19 @@ def _moved(condition: UnitCondition, low: Sequence[int]) -> UnitCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagAction:
-    """An instruction, and the tags of the leader with which it fires (``None``: all)."""
+    """An instruction, and the tags of the leader for which it fires (``None``: all)."""
 
-    instruction: Instruction
+    instruction: isa.Instruction
     tags: frozenset[int] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticFirings:
-    """What a cell does: the prologue once, then an action in each step of a nest."""
+    """The firings of a cell: the prologue once, then an action in each step of a nest."""
 
     nest: TaggedSteps
     actions: tuple[TagAction, ...]
-    prologue: tuple[Instruction, ...] = ()
+    prologue: tuple[isa.Instruction, ...] = ()
 
 
 @dataclass(slots=True)
@@ -147,7 +133,7 @@ class StaticCells:
 
     netlist: Netlist
     firings: dict[str, StaticFirings] = field(default_factory=dict)
-    _programs: dict[str, CellProgram] = field(init=False)
+    _programs: dict[str, isa.CellProgram] = field(init=False)
     _units: dict[str, StreamUnit] = field(init=False)
     _sources: dict[tuple[str, int], tuple[str, int]] = field(init=False)
 
@@ -159,16 +145,18 @@ class StaticCells:
             for net in self.netlist.nets
             for sink in net.sinks
         }
-        left = list(self._programs)
-        while left:
-            found = {name: firings for name in left if (firings := self._try(name)) is not None}
-            if not found:
+        undecided = list(self._programs)
+        while undecided:
+            decided = {
+                name: firings for name in undecided if (firings := self._try(name)) is not None
+            }
+            if not decided:
                 break
-            self.firings |= found
-            left = [name for name in left if name not in found]
+            self.firings |= decided
+            undecided = [name for name in undecided if name not in decided]
 
     def _try(self, cell: str) -> StaticFirings | None:
-        prologue, instructions = prologue_of(self._programs[cell].instructions)
+        prologue, instructions = isa.prologue_of(self._programs[cell].instructions)
         if not all(map(_is_plain, (*prologue, *instructions))):
             return None
         if not all(self._certain(cell, check) for i in prologue for check in i.trigger.checks):
@@ -184,7 +172,7 @@ class StaticCells:
         return None
 
     def _stream(self, source: tuple[str, int] | None) -> TaggedSteps | None:
-        """The nest with the tags of all tokens from an output, where these are known."""
+        """The nest and the tags of all tokens from an output, if these are known."""
         if source is None:
             return None
         part, port = source
@@ -211,24 +199,26 @@ class StaticCells:
         return TaggedSteps(loops=nest.loops, tags=_shortened(cases, rest))
 
     def _possible(self, source: tuple[str, int] | None) -> frozenset[int]:
-        """The tags that tokens from an output may have."""
+        """The tags that tokens from an output can have."""
         if source is None:
             return frozenset()
         part, port = source
         if part in self._units:
             return TaggedSteps(tags=self._units[part].tags).possible
         written = (i for i in self._programs[part].instructions if port in i.outputs)
-        return frozenset(i.destination.tag for i in written if isinstance(i.destination, ToOutputs))
+        return frozenset(
+            i.destination.tag for i in written if isinstance(i.destination, isa.ToOutputs)
+        )
 
-    def _certain(self, cell: str, check: TagCheck) -> bool:
-        """Whether every token that comes passes a check."""
+    def _certain(self, cell: str, check: isa.TagCheck) -> bool:
+        """Whether every token that can arrive passes a check."""
         possible = self._possible(self._sources.get((cell, check.channel)))
         return bool(possible) and all(_holds(check, tag) for tag in possible)
 
     def _actions(
-        self, cell: str, leader: int, nest: TaggedSteps, instructions: Sequence[Instruction]
+        self, cell: str, leader: int, nest: TaggedSteps, instructions: Sequence[isa.Instruction]
     ) -> tuple[TagAction, ...] | None:
-        """The instruction for each tag of the leader; ``None`` if that is not all that decides."""
+        """The instruction for each tag of the leader; ``None`` if something else decides too."""
         chosen: dict[int, set[int]] = {}
         for tag in sorted(nest.possible):
             fitting = [n for n, i in enumerate(instructions) if _accepts(i, leader, {tag})]
@@ -247,35 +237,35 @@ class StaticCells:
         )
 
 
-def _is_plain(instruction: Instruction) -> bool:
-    """Whether it computes no predicate, and reads and checks nothing that it does not take."""
+def _is_plain(instruction: isa.Instruction) -> bool:
+    """Whether it writes no predicate, and takes everything that it reads and checks."""
     trigger = instruction.trigger
-    if isinstance(instruction.destination, ToPredicate):
+    if isinstance(instruction.destination, isa.ToPredicate):
         return False
-    if isinstance(instruction.destination, ToRegister) and instruction.opcode in ON_FMA:
+    if isinstance(instruction.destination, isa.ToRegister) and instruction.opcode in isa.ON_FMA:
         return False
     checked = {check.channel for check in trigger.checks}
-    read = {s.number for s in instruction.sources if isinstance(s, FromChannel)}
+    read = {s.number for s in instruction.sources if isinstance(s, isa.FromChannel)}
     taken = set(instruction.takes)
     return checked == taken and read <= taken and instruction.opcode not in _NOT_STATIC
 
 
-def _accepts(instruction: Instruction, channel: int, tags: Iterable[int]) -> bool:
+def _accepts(instruction: isa.Instruction, channel: int, tags: Iterable[int]) -> bool:
     checks = [check for check in instruction.trigger.checks if check.channel == channel]
     return all(_holds(check, tag) for check in checks for tag in tags)
 
 
-def _holds(check: TagCheck, tag: int) -> bool:
+def _holds(check: isa.TagCheck, tag: int) -> bool:
     return (check.tag == tag) is check.equal
 
 
 def _tag(action: TagAction) -> int:
     destination = action.instruction.destination
-    return destination.tag if isinstance(destination, ToOutputs) else 0
+    return destination.tag if isinstance(destination, isa.ToOutputs) else 0
 
 
 def _shortened(cases: Sequence[TagCase], rest: int) -> tuple[TagCase, ...]:
-    """Cases that give the same; a last one for all other steps, if they do not have tag 0."""
+    """Equivalent cases; the last one is for all other steps, if their tag is not 0."""
     if all(case.tag == rest for case in cases):
         cases = ()
     return tuple(cases) if rest == 0 else (*cases, TagCase(when=(), tag=rest))

@@ -1,7 +1,7 @@
-"""What the operators of triggered instructions compute, as expressions of the graph.
+"""The operators of triggered instructions as expressions of the graph.
 
-Words of integers are expressions of type ``int`` (signed, as wide as the word), those of floats of
-type float64.  ``expression_of`` gives ``None`` for an operator that has no such expression.
+Integer words are expressions of a signed type as wide as the word, float words of type float64.
+``expression_of`` returns ``None`` for an operator that has no such expression.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cache, partial, reduce
 from types import MappingProxyType
 
 from t2s.backends.cgra_tia.fabric import CoreParameters
-from t2s.backends.cgra_tia.netlist import Endpoint, Netlist, StreamUnit, UnitKind
+from t2s.backends.cgra_tia.netlist import Netlist, StreamUnit, UnitKind
 from t2s.backends.cgra_tia.program import (
     FromChannel,
     FromRegister,
@@ -38,9 +38,9 @@ Build = Callable[..., Expr]
 def expression_of(
     opcode: Opcode, operands: Sequence[Expr], word: Type, *, fused: bool = True
 ) -> Expr | None:
-    """The result of an operator; ``word`` is the type of whole words.
+    """The result of an operator; ``word`` is the type of integer words.
 
-    Operands that are not there are 0, and those that it does not have are not looked at.
+    Missing operands are 0, and surplus ones are ignored.
     """
     nothing = const(0.0, DOUBLE) if opcode in FLOAT_OPERANDS else const(0, word)
     operands = (*operands, *(nothing for _ in range(3)))[: _ARITIES.get(opcode, 2)]
@@ -87,7 +87,7 @@ def word_constant(pattern: int, type: Type) -> Const:
 
 
 def start_word(pattern: int, type: Type) -> int | float | bool:
-    """What a register starts with, as a graph says it: an integer 0 for no bits at all."""
+    """The initial value of a register in the graph: an integer 0 if all bits are 0."""
     return word_constant(pattern, type).value if pattern else 0
 
 
@@ -133,7 +133,7 @@ def _table(word: Type) -> Mapping[Opcode, Build]:
         return Select(condition=here, if_true=a | bit(b), if_false=without(a, b), type=word)
 
     def leading(a: Expr, b: Expr) -> Expr:
-        """The index of the highest one, as many as there are bits if there is none; or the rest."""
+        """The index of the highest set bit (the width if none is set), or the zeros above it."""
         lengths = (as_unsigned(a) >= const(1 << number, unsigned) for number in range(word.bits))
         last = counted(lengths) - one
         none = equals(a, zero)
@@ -143,14 +143,14 @@ def _table(word: Type) -> Mapping[Opcode, Build]:
         return Select(condition=asked, if_true=index, if_false=rest, type=word)
 
     def trailing(a: Expr) -> Expr:
-        """How many bits there are before the lowest one."""
+        """The number of zeros below the lowest set bit."""
         return counted(equals(a << const(number, word), zero) for number in range(word.bits))
 
     def counted(conditions: Iterable[Expr]) -> Expr:
         return reduce(partial(apply, Op.ADD), map(back, conditions))
 
     def high(a: Expr, b: Expr) -> Expr:
-        """The high word of a product without signs, by its halves."""
+        """The high word of an unsigned product, by halves."""
         half = const(word.bits // 2, unsigned)
         low = const((1 << word.bits // 2) - 1, unsigned)
 
@@ -165,7 +165,7 @@ def _table(word: Type) -> Mapping[Opcode, Build]:
         return back(a_high * b_high + more)
 
     def high_signed(a: Expr, b: Expr) -> Expr:
-        """The same with signs: a negative factor is too large by a whole word."""
+        """The high word of a signed product: corrects the unsigned one for negative factors."""
 
         def beside(sign: Expr, value: Expr) -> Expr:
             negative = sign < zero
@@ -226,11 +226,12 @@ def _table(word: Type) -> Mapping[Opcode, Build]:
     )
 
 
-# Which nets and registers of a placed design hold floats, and which whole words.
+# Type inference: which nets and registers of a placed design hold floats, and which integers.
 #
-# A word of the machine is a bit pattern; a channel of the graph has a type.  What an operator or a
-# tensor says of its operands and results is carried along nets and through registers; what nothing
-# is said of (the tokens of ``seq`` units) is a whole word.  Refused: patterns used as both.
+# A word of the machine is a bit pattern, but a channel of the graph has a type.  The types of
+# operands and results of operators and of tensor elements are propagated along nets and through
+# registers; words without a type (the tokens of ``seq`` units) are integers.  Refused: words used
+# as both.
 
 WORD = WHOLE_WORD
 
@@ -248,7 +249,8 @@ class WordKinds:
     def __post_init__(self) -> None:
         for net in self.netlist.nets:
             for sink in net.sinks:
-                self._join(_output(net.source), _input(sink.end), net.name)
+                source, end = net.source, sink.end
+                self._join(("out", source.part, source.port), ("in", end.part, end.port), net.name)
         for unit in self.netlist.units:
             self._unit(unit)
         for cell in self.netlist.cells:
@@ -256,11 +258,11 @@ class WordKinds:
                 self._instruction(cell.name, instruction)
 
     def output(self, part: str, port: int) -> Type:
-        """The type of what is sent from an output."""
+        """The type of the words that leave an output."""
         return self._types.get(self._root(("out", part, port)), WORD)
 
     def input(self, part: str, port: int) -> Type:
-        """The type of what comes to an input."""
+        """The type of the words that arrive at an input."""
         return self._types.get(self._root(("in", part, port)), WORD)
 
     def register(self, part: str, number: int) -> Type:
@@ -293,7 +295,7 @@ class WordKinds:
         results = list(_results(cell, instruction))
         sources = list(_read(cell, instruction.sources))
         if opcode in (Opcode.NOP, Opcode.HALT):
-            return  # a zero is a word of either kind
+            return  # zero has the same pattern in both types
         if opcode in (Opcode.LSW, Opcode.SSW):
             pad = ("scratchpad", cell, 0)
             value, *_ = instruction.sources
@@ -326,7 +328,7 @@ class WordKinds:
                 location=self.netlist.location,
                 expected="each net and register to hold floats, or integers",
                 given=f"both, at {key[0]} {key[2]} of {key[1]!r}",
-                hint="itf and fti convert; the interpreter runs programs that look at the bits",
+                hint="convert with itf and fti; the interpreter runs programs that use the bits",
             )
 
     def _join(self, one: _Key, other: _Key, where: str) -> None:
@@ -336,14 +338,6 @@ class WordKinds:
         self._parents[second] = first
         if second in self._types:
             self._is(first, self._types.pop(second), where)
-
-
-def _output(end: Endpoint) -> _Key:
-    return "out", end.part, end.port
-
-
-def _input(end: Endpoint) -> _Key:
-    return "in", end.part, end.port
 
 
 def _read(cell: str, sources: Sequence[Source]) -> Iterator[_Key]:

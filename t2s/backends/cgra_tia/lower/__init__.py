@@ -1,26 +1,24 @@
-"""From a graph to a netlist: every PE at its place, without counters.
+"""From a graph to a netlist: a program for each cell, without loop counters.
 
-In goes a ``Graph``; out comes a ``Netlist`` with a program for each cell, stream units in place of
-loads, stores and loop counters, and nets in place of channels.  The passes, in their order:
+The input is a ``Graph``, the output a ``Netlist`` with a program for each cell, stream units in
+place of loads, stores and loop counters, and nets in place of channels.  The passes, in order:
 
-* ``process_reader``: each PE on its own, its iterations in classes (``schedule``) in which it does
-  the same, its body as a graph of operations (``values``), memory as units (``unit_nests``);
-* ``registers``: register files as rings and virtual buffers, by what ``register_flow`` finds, or
-  in ``scratchpads``;
-* ``scalars``: what users give when the design runs;
-* ``passing``: operands that are only handed on become multicast nets;
-* ``cells``: an operation of its own for each cell (``operators``), its actions told apart by tags;
-* ``sharing``: if asked for, several operations take turns in a cell;
-* ``residents``: operands that never change stay in registers of cells;
-* ``cell_programs``: instructions, within the sizes of a cell;
-* ``assemble``, ``sequencers``: parts, nets, and the units that send tags.
+* ``process``: reads each PE on its own: its iterations grouped into classes that do the same
+  (``schedule``), its body as a graph of operations (``values``), its memory accesses as stream
+  units (``unit_nests``);
+* ``registers``: register files become rings, virtual buffers or scratchpads;
+* ``stationary_operands``: scalars and operands that never change stay in registers of cells;
+* ``copy_propagation``: operands that PEs only hand on become multicast nets;
+* ``cells``: one cell for each operation, whose actions in the classes are selected by tags;
+* ``time_multiplexing``: on request, several operations take turns in a cell;
+* ``assemble``: instructions, within the limits of a cell; nets; units that send tags.
 
 Graphs of machines (sparse stream blocks) go through ``control`` instead.
 
 Refused, with the user's node and line: vectors, types other than float64, int64 and int32,
 operators that no cell has, guards by parameters, arrays that are stored and loaded again, accesses
-that are not nests of 8 loops, register files that are neither rings nor buffers and too much for a
-scratchpad, and what is too large for a cell.
+that are not nests of at most 8 loops, register files that are neither rings nor buffers and do not
+fit into a scratchpad, and PEs that are too large for a cell.
 """
 
 from __future__ import annotations
@@ -48,21 +46,22 @@ def lower_to_netlist(
 ) -> Netlist:
     """The design as cells, units and nets.
 
-    With ``contract`` a product that is only added to something is one fused operation with the
-    sum, rounded once.  Up to ``interval`` operations of a PE share a cell, which does each of them
-    once in so many cycles; with 1 every operation is a cell of its own.  ``fma_latency`` says how
-    far they run ahead of one another.  Raises ``UnsupportedError`` if ``unsupported`` is not empty.
+    With ``contract``, a product that is only used in a sum is fused with it and rounded once.  Up
+    to ``interval`` operations of a PE share a cell, which performs each of them once in that many
+    cycles; with 1 every operation has its own cell.  ``fma_latency`` determines how far operations
+    that share a cell run ahead of one another.  Raises ``UnsupportedError`` if ``unsupported`` is
+    not empty.
     """
-    found = lowered(graph, contract=contract, interval=interval, fma_latency=fma_latency)
-    if isinstance(found, Netlist):
-        return found
-    raise refusal("cgra_tia", graph, found)
+    result = lowered(graph, contract=contract, interval=interval, fma_latency=fma_latency)
+    if isinstance(result, Netlist):
+        return result
+    raise refusal("cgra_tia", graph, result)
 
 
 def unsupported(graph: Graph, *, contract: bool = True) -> list[Unsupported]:
-    """Everything that stands in the way of lowering a graph; empty if nothing does."""
-    found = lowered(graph, contract=contract)
-    return [] if isinstance(found, Netlist) else found
+    """Every reason why a graph cannot be lowered; empty if it can."""
+    result = lowered(graph, contract=contract)
+    return [] if isinstance(result, Netlist) else result
 
 
 # A whole graph through all passes, collecting what is refused.
@@ -71,7 +70,7 @@ def unsupported(graph: Graph, *, contract: bool = True) -> list[Unsupported]:
 def lowered(
     graph: Graph, *, contract: bool, interval: int = 1, fma_latency: int = 4
 ) -> Netlist | list[Unsupported]:
-    """The netlist of a graph, or everything that stands in its way."""
+    """The netlist of a graph, or every reason why there is none."""
     if graph.machines:
         mixed = [_mixed(node, graph.machines[0]) for node in graph.pe_arrays[:1]]
         return mixed or netlist_of_machines(graph, contract=contract)
@@ -81,8 +80,8 @@ def lowered(
     replays: list[Replay] = []
     for node in graph.pe_arrays:
         try:
-            found, buffers = _of_node(streams, node)
-            processes += found
+            node_processes, buffers = _of_node(streams, node)
+            processes += node_processes
             replays += buffers
         except NotLowered as refused:
             problems.append(refused.problem)
@@ -97,8 +96,8 @@ def lowered(
         if process.origin.node in refused_nodes:
             continue
         try:
-            if made := draft_cells(process, contract=contract):
-                drafts.append(made)
+            if process_cells := draft_cells(process, contract=contract):
+                drafts.append(process_cells)
         except NotLowered as refused:
             problems.append(refused.problem)
             refused_nodes.add(process.origin.node)
@@ -147,9 +146,9 @@ def _of_node(streams: StreamTable, node: PEArray) -> tuple[list[CellProcess], li
 
 
 def _of_memory(graph: Graph) -> list[Unsupported]:
-    """Arrays that are loaded again after they have been stored: units run on their own."""
+    """Refuse arrays that are stored and loaded again: stream units do not wait for one another."""
     stored = {s.tensor for node in graph.pe_arrays for s in node.body if isinstance(s, Store)}
-    found: list[Unsupported] = []
+    problems: list[Unsupported] = []
     for node in graph.pe_arrays:
         again = {s.tensor for s in node.body if isinstance(s, Load)} & stored
         for name in sorted(again):
@@ -157,14 +156,14 @@ def _of_memory(graph: Graph) -> list[Unsupported]:
                 f"it loads {name!r}, which the design stores, and a stream unit does not wait for "
                 "another one: take the values through a channel (stream)"
             )
-            found.append(
+            problems.append(
                 Unsupported(subject=f"node {node.name!r}", why=why, location=node.location)
             )
-    return found
+    return problems
 
 
 def _mixed(node: PEArray, machine: Machine) -> Unsupported:
-    """Streams of blocks have tags, and PEs take values alone."""
+    """The refusal of a graph with both: streams of blocks have tags, and PEs take plain values."""
     why = (
         f"it is a PE array beside the block {machine.name!r}, and a design is made of PE arrays "
         "or of sparse blocks: place the two one by one, and run one after the other"

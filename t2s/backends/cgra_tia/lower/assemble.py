@@ -1,4 +1,4 @@
-"""Cells, stream units and nets, put together to a ``Netlist``."""
+"""Assembles cells, stream units and nets into a ``Netlist``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from t2s.backends.cgra_tia import program as isa
 from t2s.backends.cgra_tia.fabric import EXTENDED_CORE, CellKind
 from t2s.backends.cgra_tia.lower.cells import CellAction, CellDraft, CellResult, TakenAgain, Wire
 from t2s.backends.cgra_tia.lower.copy_propagation import Aliases
@@ -28,22 +29,6 @@ from t2s.backends.cgra_tia.netlist import (
     StreamUnit,
     UnitKind,
 )
-from t2s.backends.cgra_tia.program import (
-    ON_FMA,
-    CellProgram,
-    Destination,
-    FromChannel,
-    FromRegister,
-    Immediate,
-    Instruction,
-    Opcode,
-    Source,
-    TagCheck,
-    ToOutputs,
-    ToPredicate,
-    ToRegister,
-    Trigger,
-)
 from t2s.core.location import SourceLocation
 from t2s.core.strong_components import strong_components
 
@@ -53,7 +38,7 @@ _LOOP = -1
 
 @dataclass(kw_only=True)
 class _Wiring:
-    """A net that is being made: its source, its sinks, and the wires that it is."""
+    """A net under construction: its source, its sinks, and the wires that it implements."""
 
     source: Endpoint
     wires: list[Wire]
@@ -75,7 +60,7 @@ class Assembly:
     # --------------------------------------------------------------------------------- parts
 
     def add_cell(self, draft: CellDraft, index: int) -> None:
-        """A cell of a process, the one of this number; nothing if it does nothing."""
+        """Add the cell number ``index`` of a process, unless it has no actions."""
         actions = list(dict.fromkeys(action for action in draft.actions if not action.idle))
         if not actions:
             return
@@ -96,12 +81,12 @@ class Assembly:
             )
 
     def add_shared(self, cell: SharedCell, index: int) -> None:
-        """A cell of a process that several operations share."""
-        made = cell.merged()
-        draft = made.draft
-        ports = ports_of(draft, made.actions, tagged=True)
+        """Add a cell of a process that several operations share."""
+        program = cell.merged()
+        draft = program.draft
+        ports = ports_of(draft, program.actions, tagged=True)
         assert ports.tags is not None
-        self._add_program(draft, made.actions, ports, made.turns)
+        self._add_program(draft, program.actions, ports, program.turns)
         for turn, part in enumerate(cell.parts):
             for wire in part.inputs:
                 port = ports.inputs.get(TakenAgain(wire=wire, turn=turn), ports.inputs.get(wire))
@@ -112,7 +97,7 @@ class Assembly:
             self._sink(wire, Endpoint(part=draft.name, port=ports.inputs[wire]))
         end = Endpoint(part=draft.name, port=ports.tags)
         origin = draft.process.origin
-        self._controlled.append(Controlled(end=end, nest=made.nest, index=index, origin=origin))
+        self._controlled.append(Controlled(end=end, nest=program.nest, index=index, origin=origin))
 
     def _add_program(
         self,
@@ -130,14 +115,14 @@ class Assembly:
             self._source(wire, Endpoint(part=draft.name, port=port))
 
     def add_buffer(self, replay: Replay) -> None:
-        """A virtual buffer: a cell that sends what comes to its net and to itself."""
+        """Add a virtual buffer: a cell that sends what arrives to its net and back to itself."""
         if replay.shuffle is not None:
             self._add_shuffle(replay, replay.shuffle)
             return
         loop = CellResult(process=replay.name, operation=_LOOP)
         passes = replay.passes
         tags = (0, 1, 2) if passes > 2 else (0, 1)
-        program = CellProgram(
+        program = isa.CellProgram(
             label=replay.name,
             instructions=tuple(
                 _passing(tag, first=at == 0, last=at == len(tags) - 1)
@@ -161,7 +146,7 @@ class Assembly:
         )
 
     def _add_shuffle(self, replay: Replay, shuffle: Shuffle) -> None:
-        """A cell that sends what comes in another order."""
+        """Add a cell that sends what arrives in another order."""
         name, origin = replay.name, replay.origin
         cell = NetCell(name=name, kind=CellKind.CONTROL, program=shuffle.program, origin=origin)
         self._cells.append(cell)
@@ -178,10 +163,10 @@ class Assembly:
             self._nets[end] = _Wiring(source=end, wires=[wire])
 
     def _sink(self, wire: Wire, end: Endpoint, before: int = 0, ahead: int = 0) -> None:
-        """An input, which a cell takes from for the first time after some firings.
+        """Note an input that a cell takes from for the first time after ``before`` firings.
 
-        The channel of a recurrence has two places more than values are under way, and a net that
-        closes a circle says how many those are.  ``ahead`` of them come early.
+        The channel of a recurrence has room for two more values than are in flight, and a net that
+        closes a cycle says how many those are.  ``ahead`` of them arrive early.
         """
         if isinstance(wire, TokenStream):
             room = self._aliases.room(wire)
@@ -193,7 +178,7 @@ class Assembly:
     # -------------------------------------------------------------------------------- result
 
     def netlist(self, name: str, location: SourceLocation | None) -> Netlist:
-        """The design; refused if a stream has takers and no source."""
+        """The design; refused if a stream has readers and no source."""
         graph = self._streams.graph
         for stream, unit in self._streams.sources.items():
             self._source(stream, Endpoint(part=unit.name))
@@ -248,7 +233,7 @@ class Assembly:
 
 
 def _control(draft: CellDraft, actions: Sequence[CellAction]) -> SequenceNest:
-    """The tags of a cell: the number of the action of each iteration that has one."""
+    """The tag sequence of a cell: the number of its action in each iteration in which it acts."""
     number = {action: at for at, action in enumerate(actions)}
     of_class = np.asarray([number.get(action, -1) for action in draft.actions])
     classes = draft.process.classes
@@ -271,20 +256,22 @@ def _rounds_before(draft: CellDraft, wire: Wire) -> int:
     return int(takes.argmax()) * classes.inner
 
 
-def _passing(tag: int, *, first: bool, last: bool) -> Instruction:
-    """One instruction of a virtual buffer: a pass over its tokens."""
+def _passing(tag: int, *, first: bool, last: bool) -> isa.Instruction:
+    """The instruction of a virtual buffer for one kind of pass over its tokens."""
     source = 0 if first else 1
-    return Instruction(
-        trigger=Trigger(checks=(TagCheck(channel=2, tag=tag), TagCheck(channel=source, tag=0))),
-        opcode=Opcode.MOV,
-        destination=ToOutputs(channels=(0,) if last else (0, 1), tag=0),
-        sources=(FromChannel(source),),
+    return isa.Instruction(
+        trigger=isa.Trigger(
+            checks=(isa.TagCheck(channel=2, tag=tag), isa.TagCheck(channel=source, tag=0))
+        ),
+        opcode=isa.Opcode.MOV,
+        destination=isa.ToOutputs(channels=(0,) if last else (0, 1), tag=0),
+        sources=(isa.FromChannel(source),),
         takes=(source, 2),
     )
 
 
 def _buffer_nest(replay: Replay) -> SequenceNest:
-    """Blocks of passes over the tokens: the first has tag 0, the last the highest one."""
+    """Blocks of passes over the tokens: the first pass has tag 0, the last one the highest tag."""
     passes = np.minimum(np.arange(replay.passes), 1)
     passes[-1] = min(replay.passes - 1, 2)
     return pattern_nest(passes, replay.blocks, replay.tokens)
@@ -309,7 +296,7 @@ class CellPorts:
 
 
 def ports_of(draft: CellDraft, actions: Sequence[CellAction], *, tagged: bool) -> CellPorts:
-    """Numbers for all that comes in and goes out; wires that always go together share an output."""
+    """Port numbers for all wires; wires that always carry the same share an output."""
     inputs: dict[Wire, int] = {}
     for wire in draft.inputs:
         if wire in draft.residents or any(wire in action.takes for action in actions):
@@ -332,21 +319,21 @@ def ports_of(draft: CellDraft, actions: Sequence[CellAction], *, tagged: bool) -
 
 def program_of(
     draft: CellDraft, actions: Sequence[CellAction], ports: CellPorts
-) -> tuple[CellProgram, CellKind]:
+) -> tuple[isa.CellProgram, CellKind]:
     """The program of a cell whose action number ``n`` is chosen by tag ``n``."""
     writer = _Writer(draft, ports)
     for number, action in enumerate(actions):
         writer.action(number, action)
     core = EXTENDED_CORE
     for what, count, most in (
-        ("different things to do, told apart by tags", len(actions), core.tags),
+        ("different actions, selected by tags", len(actions), core.tags),
         ("instructions", len(writer.instructions), core.instructions),
         ("registers", len(writer.registers), core.registers),
     ):
         if count > most:
             _too_many(draft, count, what, most)
-    fma = any(instruction.opcode in ON_FMA for instruction in writer.instructions)
-    program = CellProgram(
+    fma = any(instruction.opcode in isa.ON_FMA for instruction in writer.instructions)
+    program = isa.CellProgram(
         label=draft.name,
         initial=tuple(
             (number, held) for held, number in writer.registers.items() if isinstance(held, int)
@@ -372,46 +359,46 @@ class _Writer:
     def __init__(self, draft: CellDraft, ports: CellPorts) -> None:
         self._draft = draft
         self._ports = ports
-        self.instructions: list[Instruction] = []
+        self.instructions: list[isa.Instruction] = []
         self.registers: dict[int | Wire, int] = {}
-        self._there = 0
+        self._settled = 0
         for wire in draft.residents:
             self._settle(wire)
 
     def _settle(self, wire: Wire) -> None:
         """An instruction that keeps the only token of a wire."""
-        bit = _next_bit(self._there) if self._there else _FIRST_RESIDENT
+        bit = 1 << self._settled.bit_length() if self._settled else _FIRST_RESIDENT
         assert bit < 1 << EXTENDED_CORE.predicates, "an operator has three operands at most"
         port = self._ports.inputs[wire]
         number = self.registers.setdefault(wire, len(self.registers))
         self.instructions.append(
-            Instruction(
-                trigger=Trigger(
-                    ones=self._there, zeros=bit, checks=(TagCheck(channel=port, tag=0),)
+            isa.Instruction(
+                trigger=isa.Trigger(
+                    ones=self._settled, zeros=bit, checks=(isa.TagCheck(channel=port, tag=0),)
                 ),
-                opcode=Opcode.MOV,
-                destination=ToRegister(number),
-                sources=(FromChannel(port),),
+                opcode=isa.Opcode.MOV,
+                destination=isa.ToRegister(number),
+                sources=(isa.FromChannel(port),),
                 takes=(port,),
                 sets=bit,
             )
         )
-        self._there |= bit
+        self._settled |= bit
 
     def action(self, number: int, action: CellAction) -> None:
         """The instructions of one action."""
         checks = []
         if self._ports.tags is not None:
-            checks.append(TagCheck(channel=self._ports.tags, tag=number))
+            checks.append(isa.TagCheck(channel=self._ports.tags, tag=number))
         takes = [self._ports.inputs[wire] for wire in action.takes]
-        checks += [TagCheck(channel=port, tag=0) for port in takes]
+        checks += [isa.TagCheck(channel=port, tag=0) for port in takes]
         assert len(checks) <= EXTENDED_CORE.checks, "an operator has three operands at most"
         if self._ports.tags is not None:
             takes.append(self._ports.tags)
         channels = tuple(sorted({self._ports.outputs[wire] for wire in action.outputs}))
-        target = ToOutputs(channels=channels, tag=0)
+        target = isa.ToOutputs(channels=channels, tag=0)
         if action.recipe is None or not channels:
-            self._add(Opcode.NOP, None, (), tuple(checks), tuple(takes))
+            self._add(isa.Opcode.NOP, None, (), tuple(checks), tuple(takes))
         elif action.recipe.chooses:
             self._choose(action, target, tuple(checks), tuple(takes))
         else:
@@ -421,27 +408,27 @@ class _Writer:
     def _choose(
         self,
         action: CellAction,
-        target: ToOutputs,
-        checks: tuple[TagCheck, ...],
+        target: isa.ToOutputs,
+        checks: tuple[isa.TagCheck, ...],
         takes: tuple[int, ...],
     ) -> None:
         assert action.recipe is not None
         first, second, yes, no = action.operands
-        before = Trigger(ones=self._there, zeros=_PHASE, checks=checks)
+        before = isa.Trigger(ones=self._settled, zeros=_PHASE, checks=checks)
         self.instructions.append(
-            Instruction(
+            isa.Instruction(
                 trigger=before,
                 opcode=action.recipe.opcode,
-                destination=ToPredicate(_HOLDS.bit_length() - 1),
+                destination=isa.ToPredicate(_HOLDS.bit_length() - 1),
                 sources=self._sources((first, second)),
                 sets=_PHASE,
             )
         )
         for value, ones, zeros in ((yes, _PHASE | _HOLDS, 0), (no, _PHASE, _HOLDS)):
             self.instructions.append(
-                Instruction(
-                    trigger=Trigger(ones=ones | self._there, zeros=zeros, checks=checks),
-                    opcode=Opcode.MOV,
+                isa.Instruction(
+                    trigger=isa.Trigger(ones=ones | self._settled, zeros=zeros, checks=checks),
+                    opcode=isa.Opcode.MOV,
                     destination=target,
                     sources=self._sources((value,)),
                     takes=takes,
@@ -451,15 +438,15 @@ class _Writer:
 
     def _add(
         self,
-        opcode: Opcode,
-        target: Destination,
-        sources: tuple[Source, ...],
-        checks: tuple[TagCheck, ...],
+        opcode: isa.Opcode,
+        target: isa.Destination,
+        sources: tuple[isa.Source, ...],
+        checks: tuple[isa.TagCheck, ...],
         takes: tuple[int, ...],
     ) -> None:
         self.instructions.append(
-            Instruction(
-                trigger=Trigger(ones=self._there, checks=checks),
+            isa.Instruction(
+                trigger=isa.Trigger(ones=self._settled, checks=checks),
                 opcode=opcode,
                 destination=target,
                 sources=sources,
@@ -467,30 +454,26 @@ class _Writer:
             )
         )
 
-    def _sources(self, operands: Sequence[WordLiteral | Wire]) -> tuple[Source, ...]:
-        """The operands; one number may be an immediate, all others wait in registers."""
-        found: list[Source] = []
+    def _sources(self, operands: Sequence[WordLiteral | Wire]) -> tuple[isa.Source, ...]:
+        """The operands: one constant can be an immediate, others are initial register values."""
+        sources: list[isa.Source] = []
         immediate = False
         for operand in operands:
             if not isinstance(operand, WordLiteral) and operand in self._draft.residents:
-                found.append(FromRegister(self.registers[operand]))
+                sources.append(isa.FromRegister(self.registers[operand]))
                 continue
             if not isinstance(operand, WordLiteral):
-                found.append(FromChannel(self._ports.inputs[operand]))
+                sources.append(isa.FromChannel(self._ports.inputs[operand]))
                 continue
             pattern = operand.pattern
             small = not operand.type.is_float or pattern == 0
             if small and _fits(pattern) and not immediate:
                 immediate = True
-                found.append(Immediate(pattern % (1 << EXTENDED_CORE.immediate_width)))
+                sources.append(isa.Immediate(pattern % (1 << EXTENDED_CORE.immediate_width)))
             else:
                 number = self.registers.setdefault(pattern, len(self.registers))
-                found.append(FromRegister(number))
-        return tuple(found)
-
-
-def _next_bit(bits: int) -> int:
-    return 1 << bits.bit_length()
+                sources.append(isa.FromRegister(number))
+        return tuple(sources)
 
 
 def _fits(pattern: int) -> bool:
@@ -499,21 +482,21 @@ def _fits(pattern: int) -> bool:
     return pattern < half or pattern >= (1 << EXTENDED_CORE.word_width) - half
 
 
-# Which ``seq`` units there are: one for all cells that do the same at the same time.
+# ``seq`` units: one for all cells that need the same tags at the same time.
 #
-# A shared unit holds all of its cells to one pace, give or take what its net holds.  Cells of one
-# PE whose tags are the same have one, if they do something in every firing: then none of them needs
-# what another one does in a later firing.  Cells of several PEs of a node share it too if none of
-# them waits for another one and they stand equally far from memory, but not if they exchange tokens
-# with a common neighbor, which may serve them in turn.
+# A shared unit makes its cells run at one pace, up to the slack of its net.  Cells of one PE with
+# the same tags share a unit if they act in every firing, because then none of them needs the result
+# of a later firing of another.  Cells of several PEs of a node share it as well if none of them
+# waits for another and all are equally far from memory, unless they exchange tokens with a common
+# neighbor, which may serve them in turn: the shared pace could then deadlock.
 
 
 @dataclass(frozen=True, kw_only=True)
 class Controlled:
-    """A port that waits for tags.
+    """An input port for tags.
 
-    ``index`` is the number of the cell within its PE, ``always`` whether it does something in every
-    firing of that.
+    ``index`` is the number of the cell within its PE; ``always`` says whether it acts in every
+    firing of the PE.
     """
 
     end: Endpoint
@@ -525,9 +508,9 @@ class Controlled:
 
 @dataclass(kw_only=True)
 class _Order:
-    """How the parts depend on one another: circles, and the length of the way to each of them."""
+    """Dependences between parts: strongly connected components, and the longest path to each."""
 
-    circle: dict[str, int]
+    component: dict[str, int]
     rank: dict[int, int]
     neighbors: dict[str, dict[tuple[str, bool], set[str]]] = field(default_factory=dict)
 
@@ -541,16 +524,16 @@ def sequencers(
     groups: dict[tuple[object, ...], list[Controlled]] = {}
     seen: dict[tuple[object, ...], int] = {}
     for leader in leaders:
-        circle = order.circle.get(leader.end.part, -1)
-        kind = (leader.origin.node, leader.index, leader.nest, order.rank.get(circle, 0))
-        within = seen.get((kind, circle), 0)
-        seen[kind, circle] = within + 1
+        component = order.component.get(leader.end.part, -1)
+        kind = (leader.origin.node, leader.index, leader.nest, order.rank.get(component, 0))
+        within = seen.get((kind, component), 0)
+        seen[kind, component] = within + 1
         groups.setdefault((kind, within), []).append(leader)
     together: list[list[Controlled]] = []
     for group in groups.values():
-        together += [group] if _independent(group, order) else [[one] for one in group]
+        together += [group] if _independent(group, order) else [[port] for port in group]
     units: list[StreamUnit] = []
-    made: list[Net] = []
+    tag_nets: list[Net] = []
     numbers: dict[str, int] = {}
     arrays: dict[tuple[str, SequenceNest], str] = {}
     for group in together:
@@ -565,43 +548,45 @@ def sequencers(
                 tags=group[0].nest.tags,
                 origin=Provenance(
                     node=node,
-                    point=_in_common([one.origin.point for one in group]),
+                    point=_in_common([port.origin.point for port in group]),
                     location=group[0].origin.location,
                 ),
             )
         )
-        sinks = tuple(NetSink(end=end) for one in group for end in (one.end, *followers[one.end]))
+        sinks = tuple(
+            NetSink(end=end) for port in group for end in (port.end, *followers[port.end])
+        )
         alike = arrays.setdefault((node, group[0].nest), name)
-        made.append(Net(name=name, group=alike, source=Endpoint(part=name), sinks=sinks))
-    return units, made
+        tag_nets.append(Net(name=name, group=alike, source=Endpoint(part=name), sinks=sinks))
+    return units, tag_nets
 
 
 def _in_common(points: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The coordinates that several points have in common, which tells alike units apart."""
+    """The coordinates that several points have in common, which tell similar units apart."""
     return tuple(column[0] for column in zip(*points, strict=True) if len(set(column)) == 1)
 
 
 def _in_one_pe(
     controlled: Sequence[Controlled],
 ) -> tuple[list[Controlled], dict[Endpoint, list[Endpoint]]]:
-    """One cell of each PE for each sequence of tags, and the ports that follow it."""
+    """One leading cell of each PE for each tag sequence, and the ports that share its unit."""
     leaders: dict[tuple[object, ...], Controlled] = {}
     followers: dict[Endpoint, list[Endpoint]] = {}
-    for one in controlled:
-        own = () if one.always else (one.end,)
-        key = (one.origin.node, one.origin.point, one.nest, *own)
-        leader = leaders.setdefault(key, one)
+    for port in controlled:
+        own = () if port.always else (port.end,)
+        key = (port.origin.node, port.origin.point, port.nest, *own)
+        leader = leaders.setdefault(key, port)
         followers.setdefault(leader.end, [])
-        if leader is not one:
-            followers[leader.end].append(one.end)
+        if leader is not port:
+            followers[leader.end].append(port.end)
     return list(leaders.values()), followers
 
 
 def _independent(group: Sequence[Controlled], order: _Order) -> bool:
-    """Whether no two cells of a group have a common neighbor over different nets."""
+    """Whether no two cells of a group reach a common neighbor through different nets."""
     met: dict[tuple[str, bool], set[str]] = {}
-    for one in group:
-        for neighbor, nets in order.neighbors.get(one.end.part, {}).items():
+    for port in group:
+        for neighbor, nets in order.neighbors.get(port.end.part, {}).items():
             if neighbor in met and met[neighbor] != nets:
                 return False
             met.setdefault(neighbor, nets)
@@ -609,7 +594,7 @@ def _independent(group: Sequence[Controlled], order: _Order) -> bool:
 
 
 def _order(nets: Sequence[Net]) -> _Order:
-    """Circles of parts (strongly connected), and the longest way to each."""
+    """Strongly connected components of the parts, and the longest path to each."""
     names: dict[str, int] = {}
     arcs: list[tuple[int, int]] = []
     neighbors: dict[str, dict[tuple[str, bool], set[str]]] = {}
@@ -624,15 +609,15 @@ def _order(nets: Sequence[Net]) -> _Order:
             ):
                 neighbors.setdefault(part, {}).setdefault((other, ahead), set()).add(net.name)
     if not arcs:
-        return _Order(circle={}, rank={})
+        return _Order(component={}, rank={})
     labels = strong_components(len(names), arcs)
-    circle = {name: labels[number] for name, number in names.items()}
+    component = {name: labels[number] for name, number in names.items()}
     rank = _longest({(labels[a], labels[b]) for a, b in arcs if labels[a] != labels[b]})
-    return _Order(circle=circle, rank=rank, neighbors=neighbors)
+    return _Order(component=component, rank=rank, neighbors=neighbors)
 
 
 def _longest(arcs: set[tuple[int, int]]) -> dict[int, int]:
-    """The length of the longest way to each end of the arcs, which have no circles."""
+    """The length of the longest path to each end of the arcs, which are acyclic."""
     after: dict[int, list[int]] = {}
     waiting: dict[int, int] = {}
     for source, target in sorted(arcs):

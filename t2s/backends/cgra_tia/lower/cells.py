@@ -1,8 +1,8 @@
-"""The cells of one process: an operation of its own in each, and movers for what is only moved.
+"""The cells of one process: one for each operation, and movers for values that are only moved.
 
-An operation is the same cell in all classes.  What the cell does in a class is an ``CellAction``; a
-cell with several of them gets tags from a ``seq`` unit.  A product that is only added to something
-is part of the cell that adds (``contract``).
+An operation has the same cell in all classes.  What the cell does in a class is a ``CellAction``; a
+cell with several actions gets tags from a ``seq`` unit.  With ``contract``, a product that is only
+used in a sum is computed by the cell of the sum.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from t2s.backends.cgra_tia.program import Opcode
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Type
 
-# Which operator of the machine, or which two, an operation is.
+# Instruction selection: most operations are one instruction.
 #
-# Most are one instruction.  Where data choose between two values, one instruction writes a
-# predicate and the next one moves what was chosen, so that such a cell fires every second cycle.
+# A choice between two values by data takes two: one writes a predicate, and the next one moves the
+# chosen value.  Such a cell fires every second cycle.
 
 T = TypeVar("T")
 
@@ -29,18 +29,17 @@ _SIGN = 1 << 63
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """One operator on the operands; with ``chooses`` its two first operands are compared by it.
+    """One opcode applied to operands.
 
-    Then the third one is the result where that holds, and else the fourth.
+    With ``chooses`` it compares the first two operands; the result is the third operand where the
+    comparison holds, and the fourth elsewhere.
     """
 
     opcode: Opcode
     chooses: bool = False
 
-    @staticmethod
-    def of_move() -> Recipe:
-        """What only moves its operand."""
-        return Recipe(opcode=Opcode.MOV)
+
+MOVE = Recipe(opcode=Opcode.MOV)
 
 
 FLOATS = {
@@ -76,7 +75,7 @@ INTEGERS = {
 def recipe_of(
     operation: Operation, operands: Sequence[T]
 ) -> tuple[Recipe, tuple[T | WordLiteral, ...]]:
-    """What computes an operation on operands: those of its own, or of a sum with a product."""
+    """The recipe of an operation, and its operands; three operands of ADD are ``a + b * c``."""
     type = operation.operands[-1].type
     table = FLOATS if type.is_float else INTEGERS
     match operation.operator:
@@ -126,7 +125,7 @@ def _converted(operation: Operation, value: T) -> tuple[Recipe, tuple[T | WordLi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellResult:
-    """What an operation sends to the other cells of its process."""
+    """The wire on which an operation sends its result to other cells of its process."""
 
     process: str
     operation: int
@@ -134,7 +133,7 @@ class CellResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenAgain:
-    """The same tokens once more, for a later turn of a cell that operations share."""
+    """The tokens of a wire a second time, for a later turn of a shared cell."""
 
     wire: Wire
     turn: int
@@ -148,7 +147,7 @@ Operand = WordLiteral | Wire
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellAction:
-    """What a cell does in one firing: a recipe on operands, to some outputs; what it takes."""
+    """What a cell does in one firing: a recipe on operands, its outputs, and what it takes."""
 
     recipe: Recipe | None
     operands: tuple[Operand, ...] = ()
@@ -165,7 +164,7 @@ class CellAction:
 class CellDraft:
     """A cell: its inputs, and its action in each class.
 
-    Of ``residents`` it takes one token, before everything else, and keeps it.
+    ``residents`` are inputs of which it takes one token, first of all, and keeps it.
     """
 
     name: str
@@ -183,7 +182,7 @@ def draft_cells(process: CellProcess, *, contract: bool) -> list[CellDraft]:
 
 @dataclass(kw_only=True)
 class _Work:
-    """One class: what each operation does, and what is sent."""
+    """One class: the operations that are active in it, and the values that are sent."""
 
     step: ClassStep
     active: dict[int, tuple[Recipe, tuple[Resolved, ...]]] = field(default_factory=dict)
@@ -208,7 +207,7 @@ class _CellDrafting:
         )
 
     def _users(self) -> dict[int, set[int | TokenStream]]:
-        """Who uses each operation, in any class: operations and streams."""
+        """The users of each operation, in any class: operations and streams."""
         users: dict[int, set[int | TokenStream]] = {}
         for work in self._work:
             waiting: list[tuple[Resolved, int | TokenStream]] = [
@@ -235,9 +234,9 @@ class _CellDrafting:
             operands = [work.step.resolved(value) for value in operation.operands]
             exact = self._contract or operation.type.is_integer
             fused = self._fused(work, operation, operands, users) if exact else None
-            made = fused or recipe_of(operation, operands)
-            work.active[operation.number] = made
-            waiting += [operand for operand in made[1] if isinstance(operand, Operation)]
+            recipe = fused or recipe_of(operation, operands)
+            work.active[operation.number] = recipe
+            waiting += [operand for operand in recipe[1] if isinstance(operand, Operation)]
 
     def _fused(
         self,
@@ -246,7 +245,7 @@ class _CellDrafting:
         operands: Sequence[Resolved],
         users: dict[int, set[int | TokenStream]],
     ) -> tuple[Recipe, tuple[Resolved, ...]] | None:
-        """A sum with a product that nothing else uses."""
+        """A sum fused with a product that has no other use."""
         if operation.operator is not Op.ADD:
             return None
         for at in (1, 0):
@@ -265,7 +264,7 @@ class _CellDrafting:
         numbers = sorted({number for work in self._work for number in work.active})
         hosts = self._hosts()
         plans = [
-            (_suffix(self._operations[number]), self._operation_plans(number, hosts))
+            (self._operations[number].operator.name.lower(), self._operation_plans(number, hosts))
             for number in numbers
         ]
         plans += [
@@ -275,7 +274,7 @@ class _CellDrafting:
         return self._drafts(plans)
 
     def _hosts(self) -> dict[TokenStream, int]:
-        """The operation whose cell sends a stream, where there is one."""
+        """The operation whose cell sends each stream; streams without one are sent by movers."""
         hosts: dict[TokenStream, int] = {}
         for stream in self._streams():
             values = [work.sends[stream] for work in self._work if stream in work.sends]
@@ -295,7 +294,7 @@ class _CellDrafting:
         return hosts
 
     def _agree(self, number: int, stream: TokenStream, hosts: dict[TokenStream, int]) -> bool:
-        """Whether a cell would move one value in each class."""
+        """Whether the cell of an operation would move at most one value in each class."""
         mine = [*(other for other, host in hosts.items() if host == number), stream]
         for work in self._work:
             if number in work.active:
@@ -309,7 +308,7 @@ class _CellDrafting:
         return list(dict.fromkeys(stream for work in self._work for stream in work.sends))
 
     def _moved(self, hosts: dict[TokenStream, int]) -> list[list[TokenStream]]:
-        """StreamTable without an operation, together where a cell can send them one at a time."""
+        """Streams without an operation, grouped where one mover can send them one at a time."""
         groups: list[list[TokenStream]] = []
         for stream in self._streams():
             if stream in hosts:
@@ -361,10 +360,10 @@ class _CellDrafting:
         )
 
     def _move_plan(self, work: _Work, streams: list[TokenStream]) -> _Plan:
-        here = [stream for stream in streams if stream in work.sends]
-        if not here:
+        sent = [stream for stream in streams if stream in work.sends]
+        if not sent:
             return _Plan(recipe=None, operands=(), outputs=[])
-        return _Plan(recipe=MOVE, operands=(work.sends[here[0]],), outputs=list(here))
+        return _Plan(recipe=MOVE, operands=(work.sends[sent[0]],), outputs=list(sent))
 
     # -------------------------------------------------------------------------------- drafts
 
@@ -411,15 +410,8 @@ class _CellDrafting:
 
 @dataclass(frozen=True, kw_only=True)
 class _Plan:
-    """What a cell does in a class, before it is known what it takes."""
+    """What a cell does in a class, before its takes are decided."""
 
     recipe: Recipe | None
     operands: tuple[Resolved, ...]
     outputs: list[Wire]
-
-
-MOVE = Recipe.of_move()
-
-
-def _suffix(operation: Operation) -> str:
-    return operation.operator.name.lower()

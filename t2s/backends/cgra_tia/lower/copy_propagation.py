@@ -1,8 +1,8 @@
-"""Operands that a PE only hands on: multicast nets in place of chains of PEs.
+"""Copy propagation: multicast nets in place of chains of PEs that hand operands on.
 
-A stream that a process sends exactly when it takes a token of another one, with that token as its
-value, is that other stream.  Its takers become further sinks of the net, and neither instruction
-nor cell is left of the handing on.  What nothing takes is not sent either.
+A stream into which a process sends exactly when it takes a token of another stream, with that
+token as its value, is an alias of the other stream.  Its readers become further sinks of that
+net, and no instruction or cell is left for the copy.  Streams without readers are dropped.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ _MOST_OF_USUAL = 32
 
 
 class Aliases:
-    """Which streams are others: ``root`` of a stream, and the room on the way to it."""
+    """The streams that are aliases of others, and the capacity of the channels in between."""
 
     def __init__(self, streams: StreamTable) -> None:
         self._streams = streams
         self._same: dict[TokenStream, TokenStream] = {}
 
     def add(self, stream: TokenStream, same: TokenStream) -> None:
-        """``stream`` has the tokens of ``same``."""
+        """Note that ``stream`` carries the tokens of ``same``."""
         self._same[stream] = same
 
     def root(self, stream: TokenStream) -> TokenStream:
-        """Where its tokens come from."""
+        """The stream that its tokens originate from."""
         while stream in self._same:
             stream = self._same[stream]
         return stream
 
     def room(self, stream: TokenStream) -> int:
-        """The tokens that the channels on the way from the root hold together.
+        """The tokens that the channels from the root to the stream hold together.
 
-        Channels with the room that all have count as far as one channel of the fabric can hold as
-        much; those that were made deeper count always.
+        Channels of default capacity count up to what one channel of the fabric can hold; channels
+        that were made deeper always count.
         """
         capacities = [self._streams.facts[stream.array].capacity]
         while stream in self._same:
@@ -50,7 +50,7 @@ class Aliases:
 
 
 def passed_on(processes: Sequence[CellProcess], streams: StreamTable) -> Aliases:
-    """Find what is handed on, and take it out of the processes."""
+    """Find copies, and remove them from the processes."""
     aliases = Aliases(streams)
     for process in processes:
         for stream in _sent(process):
@@ -67,7 +67,7 @@ def _sent(process: CellProcess) -> list[TokenStream]:
 
 
 def _handed_on(process: CellProcess, stream: TokenStream) -> TokenStream | None:
-    """The stream whose tokens another one has, in every class."""
+    """The stream that another one copies in every class."""
     sources: set[TokenStream] = set()
     for step in process.steps:
         if stream in step.sends:
@@ -89,21 +89,21 @@ def prune(
     streams: StreamTable,
     aliases: Aliases,
 ) -> list[Replay]:
-    """Drop what is sent to nobody, until all that is left is used; returns the buffers left."""
-    kept = list(replays)
+    """Drop streams without readers until all are used; returns the buffers that remain."""
+    remaining = list(replays)
     while True:
-        wanted = {aliases.root(stream) for stream in streams.sinks}
-        wanted |= {aliases.root(replay.source) for replay in kept}
+        read = {aliases.root(stream) for stream in streams.sinks}
+        read |= {aliases.root(replay.source) for replay in remaining}
         for process in processes:
             for step in process.steps:
-                wanted |= {aliases.root(stream) for stream in step.used()}
-        gone = [replay for replay in kept if replay.sink not in wanted]
-        kept = [replay for replay in kept if replay.sink in wanted]
+                read |= {aliases.root(stream) for stream in step.used()}
+        gone = [replay for replay in remaining if replay.sink not in read]
+        remaining = [replay for replay in remaining if replay.sink in read]
         changed = bool(gone)
         for process in processes:
             for step in process.steps:
-                for stream in [stream for stream in step.sends if stream not in wanted]:
+                for stream in [stream for stream in step.sends if stream not in read]:
                     del step.sends[stream]
                     changed = True
         if not changed:
-            return kept
+            return remaining

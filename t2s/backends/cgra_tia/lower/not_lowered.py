@@ -1,4 +1,4 @@
-"""How the passes say that something cannot be lowered: with the user's object and line."""
+"""The exception by which passes refuse a design, with the user's object and line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from t2s.core.location import SourceLocation
 
 
 class NotLowered(Exception):
-    """Something has no form on this machine; ``problem`` is for the user."""
+    """Something cannot be lowered to this machine; ``problem`` is the error for the user."""
 
     def __init__(self, problem: Unsupported) -> None:
         super().__init__(str(problem))

@@ -1,7 +1,7 @@
 """PEs as processes: what one PE takes and sends in each class of its iterations.
 
-Every PE is on its own here, at its point of the space domain.  Memory is a stream like a channel:
-a ``Load`` takes from a unit that loads, a ``Store`` sends to one that stores.
+Each PE is treated on its own, at its point of the space domain.  Memory is a stream like a channel:
+a ``Load`` takes from a load unit, a ``Store`` sends to a store unit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from t2s.graph.specialize import fold_statement, without_unused
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenStream:
-    """An element of an array of streams: of a channel, or of the units of a node, or a ring."""
+    """An element of an array of streams: of a channel, of the units of a node, or of a ring."""
 
     array: str
     element: tuple[int, ...] = ()
@@ -47,7 +47,7 @@ class TokenStream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamFacts:
-    """What the elements of an array have in common: room that it needs, and the user's line."""
+    """What the elements of an array have in common: the capacity they need, and the user's line."""
 
     capacity: int
     location: SourceLocation | None
@@ -66,7 +66,7 @@ Resolved = WordLiteral | Taken | Operation
 
 @dataclass(frozen=True, kw_only=True)
 class Port:
-    """A statement that takes or sends: a stream, or one for each class, and when."""
+    """A statement that takes or sends: its stream, or one for each class, and its condition."""
 
     stream: TokenStream | None
     array: str
@@ -76,7 +76,7 @@ class Port:
 
 @dataclass(frozen=True, kw_only=True)
 class FileAccess:
-    """A read or a write of a register file; ``position`` is that of the statement in the body."""
+    """A read or a write of a register file, by the statement at ``position`` in the body."""
 
     register: str
     indices: tuple[Expr, ...]
@@ -87,9 +87,9 @@ class FileAccess:
 
 @dataclass(kw_only=True)
 class ClassStep:
-    """What a process does in one class: takes tokens, and sends values.
+    """What a process does in one class: the tokens that it takes and the values that it sends.
 
-    ``kept`` says where the reads of register files get their values from.
+    ``kept`` has the source of each read of a register file.
     """
 
     row: tuple[int | float | bool, ...]
@@ -100,14 +100,14 @@ class ClassStep:
 
     @property
     def taken(self) -> set[TokenStream]:
-        """The streams that it takes a token from."""
+        """The streams from which it takes a token."""
         return {
             *self.takes.values(),
             *(s for s in self.kept.values() if isinstance(s, TokenStream)),
         }
 
     def resolved(self, value: Value) -> Resolved:
-        """The value with everything static decided."""
+        """The value with all static choices decided."""
         match value:
             case WordLiteral():
                 return value
@@ -125,7 +125,7 @@ class ClassStep:
                 return self.resolved(if_true if self.row[column] else if_false)
 
     def _operation(self, operation: Operation) -> Resolved:
-        """The operation, or its result where all operands are literals."""
+        """The operation, or its result if all operands are literals."""
         if operation.number not in self._known:
             operands = [self.resolved(operand) for operand in operation.operands]
             literals = [operand for operand in operands if isinstance(operand, WordLiteral)]
@@ -135,33 +135,33 @@ class ClassStep:
 
     def used(self) -> set[TokenStream]:
         """The streams whose tokens its sends depend on."""
-        found: set[TokenStream] = set()
+        streams: set[TokenStream] = set()
         waiting, seen = list(self.sends.values()), set[int]()
         while waiting:
             match self.resolved(waiting.pop()):
                 case Taken(stream):
-                    found.add(stream)
+                    streams.add(stream)
                 case Operation(operands=operands) as operation if id(operation) not in seen:
                     seen.add(id(operation))
                     waiting.extend(operands)
-        return found
+        return streams
 
     def reads(self, value: Value) -> set[int]:
-        """The reads of register files that a value needs."""
-        found: set[int] = set()
+        """The reads of register files that a value depends on."""
+        reads: set[int] = set()
         waiting, seen = [value], set[int]()
         while waiting:
             part = waiting.pop()
             match part:
                 case Kept(read=read):
-                    found.add(read)
+                    reads.add(read)
                     continue
                 case StaticChoice(column=column, if_true=if_true, if_false=if_false):
                     waiting.append(if_true if self.row[column] else if_false)
                 case Operation(operands=operands) if id(part) not in seen:
                     seen.add(id(part))
                     waiting.extend(operands)
-        return found
+        return reads
 
 
 @dataclass(kw_only=True)
@@ -181,7 +181,7 @@ class CellProcess:
 
 @dataclass(kw_only=True)
 class StreamTable:
-    """The arrays of streams of a design, and the stream units at their ends."""
+    """The streams of a design: facts of each array, and the stream units at their ends."""
 
     graph: Graph
     facts: dict[str, StreamFacts] = field(default_factory=dict)
@@ -189,10 +189,10 @@ class StreamTable:
     sinks: dict[TokenStream, StreamUnit] = field(default_factory=dict)
 
 
-# Reads the body of one PE at its point: its ports, its values, and the units at its memory.
+# Reads the body of one PE at its point: its ports, its values, and its stream units.
 #
-# Refused: arrays that units do not reach, accesses that are not nests, and two tokens of one stream
-# in one firing.
+# Refused: arrays that stream units do not reach, accesses that are not loop nests, and two tokens
+# of one stream in one firing.
 
 WORD_TYPES = (Type(Kind.FLOAT, 64), Type(Kind.INT, 64), INT32)
 """What arrays in memory have to be of."""
@@ -216,7 +216,7 @@ class ProcessReader:
         self._writes: list[FileAccess] = []
 
     def process(self) -> CellProcess:
-        """The PE as a process; its stream units are noted among the streams."""
+        """The PE as a process; its stream units are added to the streams."""
         folded = [fold_statement(s, self._nest.folded) for s in self._node.body]
         for position, statement in enumerate(without_unused([s for s in folded if s is not None])):
             self._read(statement, position)
@@ -275,11 +275,11 @@ class ProcessReader:
             case RegisterWrite(
                 register=register, indices=indices, value=value, condition=condition
             ):
-                made = values.value(value)
-                self._access(self._writes, register, indices, condition, position, made)
+                written = values.value(value)
+                self._access(self._writes, register, indices, condition, position, written)
 
     def _parameter(self, name: str, type: Type) -> Value:
-        """A scalar of the user: an array of one element, of which a token stays in the PE."""
+        """A scalar of the user: an array of one element, whose token stays in the PE."""
         if name not in self._parameters:
             array = f"{self._node.name}.{name}"
             stream = TokenStream(array=array, element=self._point)
@@ -369,7 +369,7 @@ class ProcessReader:
     # -------------------------------------------------------------------------------- units
 
     def _make_unit(self, port: Port, statement: Load | Store, classes: Classes) -> None:
-        """The unit that loads or stores, with its nest."""
+        """Add the unit that loads or stores, with its nest."""
         tensor = self._graph.tensor(statement.tensor)
         needed = [port.condition is None or bool(row[port.condition]) for row in classes.rows]
         condition = None
@@ -397,7 +397,7 @@ class ProcessReader:
 
 
 def unit_of(stream: TokenStream, kind: UnitKind, tensor: Tensor, nest: UnitNest) -> StreamUnit:
-    """A unit at the end of a stream, and named as that."""
+    """A unit at the end of a stream, named after the stream."""
     return StreamUnit(
         name=str(stream), kind=kind, loops=nest.loops, tensor=tensor.name, address=nest.address
     )

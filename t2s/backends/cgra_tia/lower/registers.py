@@ -1,9 +1,9 @@
-"""Register files as streams: what is written goes round to where it is read.
+"""Register files as streams: written values travel to where they are read.
 
-Each needed read of a register file gets what the last write of its element wrote.  Where the values
-are read in the order in which they are written, each once, the file is a channel from the PE to
-itself (a ring).  Where blocks of them are read several times over, a cell of their own sends them
-again and again (a *virtual buffer*).  In any other order they wait in the scratchpad of a cell.
+Each live read of a register file gets what the last write of its element wrote.  If the values are
+read in the order of the writes, each once, the file is a channel from the PE to itself (a *ring*).
+If blocks of them are read several times over, a separate cell sends them repeatedly (a *virtual
+buffer*).  In any other order they wait in the scratchpad of a cell.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from t2s.backends.cgra_tia import program as isa
 from t2s.backends.cgra_tia.fabric import EXTENDED_CORE
 from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.backends.cgra_tia.lower.process import (
@@ -27,18 +28,6 @@ from t2s.backends.cgra_tia.lower.schedule import LoopNest, coded, enumerated
 from t2s.backends.cgra_tia.lower.unit_nests import SequenceNest, tag_nest
 from t2s.backends.cgra_tia.lower.values import Value
 from t2s.backends.cgra_tia.netlist import Provenance
-from t2s.backends.cgra_tia.program import (
-    CellProgram,
-    FromChannel,
-    FromRegister,
-    Immediate,
-    Instruction,
-    Opcode,
-    TagCheck,
-    ToOutputs,
-    ToRegister,
-    Trigger,
-)
 from t2s.core.expr import Expr
 from t2s.core.ops import Array
 from t2s.graph.control.iterations import by_appearance
@@ -47,9 +36,9 @@ from t2s.graph.nodes import PEArray
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """A virtual buffer: blocks of ``tokens`` go from source to sink, each ``passes`` times.
+    """A virtual buffer: sends each block of ``tokens`` from source to sink ``passes`` times.
 
-    Or, with a ``shuffle``, a cell that gives all tokens in another order.
+    With a ``shuffle`` it is a cell that sends all tokens in another order.
     """
 
     name: str
@@ -63,7 +52,7 @@ class Replay:
 
 
 def settle_registers(process: CellProcess, streams: StreamTable) -> list[Replay]:
-    """Turn the register files of a process into streams; returns the buffers that this needs."""
+    """Turn the register files of a process into streams; returns the buffers that they need."""
     if not process.writes:
         return []
     node = streams.graph.node(process.origin.node)
@@ -107,7 +96,7 @@ def _flow(
     needs: Sequence[set[int]],
     live: set[int],
 ) -> RegisterFlow:
-    """Follow the values of one register file; points that do the same share the result."""
+    """The flow of one register file; points that do the same share the result."""
     nest, sequence = process.nest, process.classes.sequence
     used: list[tuple[int, bool, FileAccess, tuple[Expr, ...], tuple[bool, ...]]] = []
     for writes, accesses in ((False, process.reads), (True, process.writes)):
@@ -142,7 +131,7 @@ def _flow(
 def _ring(
     process: CellProcess, streams: StreamTable, name: str, flow: RegisterFlow, replays: list[Replay]
 ) -> tuple[TokenStream, TokenStream]:
-    """The streams that what is written goes into, and that what is read comes from."""
+    """The streams that the written values go into and that the read values come from."""
     node = process.origin.node
     stream = TokenStream(array=f"{node}.{name}", element=process.origin.point)
     written = stream
@@ -178,18 +167,18 @@ def _note(streams: StreamTable, array: str, capacity: int, process: CellProcess)
 
 
 def _stages(order: Array) -> list[tuple[int, int, int]] | None:
-    """Virtual buffers, one behind the other, that give tokens in this order.
+    """A chain of virtual buffers that turns the order of the writes into this order.
 
-    Each as its tokens, passes and blocks; no buffers where the order is that of writing, ``None``
-    where no buffers have it.
+    Each buffer is its tokens, passes and blocks.  The chain is empty if the orders are equal;
+    ``None`` if no chain produces the order.
     """
-    found: list[tuple[int, int, int]] = []
+    stages: list[tuple[int, int, int]] = []
     while not np.array_equal(order, np.arange(len(order))):
         if order[0]:
             return None
         run = _first_change(order, order[0])
         if run > 1 and len(order) % run == 0 and (order[::run] == order.reshape(-1, run).T).all():
-            found.insert(0, (1, run, len(order) // run))
+            stages.insert(0, (1, run, len(order) // run))
             order = order[::run]
             continue
         back = np.flatnonzero(order[1:] == 0)
@@ -201,9 +190,9 @@ def _stages(order: Array) -> list[tuple[int, int, int]] | None:
         numbers = np.arange(len(order))
         if not np.array_equal(order, numbers // period * tokens + numbers % tokens):
             return None
-        found.insert(0, (tokens, period // tokens, len(order) // period))
+        stages.insert(0, (tokens, period // tokens, len(order) // period))
         break
-    return found
+    return stages
 
 
 def _first_change(order: Array, start: int) -> int:
@@ -216,7 +205,7 @@ def _recode(
     flows: dict[str, RegisterFlow],
     rings: dict[str, tuple[TokenStream, TokenStream]],
 ) -> None:
-    """Tell iterations apart by where reads come from and which writes are used."""
+    """Split classes by where reads get their values and which writes are used."""
     old = process.steps
     sequence = process.classes.sequence
     columns: list[Array] = [sequence]
@@ -255,13 +244,13 @@ def _value(write: FileAccess) -> Value:
 
 # Register files that are neither rings nor virtual buffers: a cell with a scratchpad.
 #
-# The cell stores values in the order in which they are written, one word after the other, and loads
-# them in the order in which they are read.  Both orders are known, so a ``seq`` unit says what
-# comes next: a store, or a load and how far it is from the one before.  Each takes two
-# instructions, one for the address, so the cell works in every second cycle.
+# The cell stores values in the order of the writes, one word after the other, and loads them in the
+# order of the reads.  Both orders are known, so the tags of a ``seq`` unit select what comes next:
+# a store, or a load and its distance from the last one.  Each takes two instructions, one of them
+# for the address, so the cell acts in every second cycle.
 #
-# In go the orders; out come a program and its tags.  Refused: more words at once than a scratchpad
-# has, and loads at more distances than a cell has instructions for.
+# The input are the orders, the output is a program and its tags.  Refused: more live words than a
+# scratchpad has, and more distances between loads than a cell has instructions for.
 
 VALUES, TAGS = 0, 1
 """The inputs of the cell."""
@@ -269,23 +258,23 @@ VALUES, TAGS = 0, 1
 _SECOND, _LOADS = 1, 2
 """Bits of predicates: the second instruction is to come, it is that of a load."""
 
-_STORED_AT, _LOADED_AT = FromRegister(0), FromRegister(1)
+_STORED_AT, _LOADED_AT = isa.FromRegister(0), isa.FromRegister(1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shuffle:
-    """A cell that gives tokens in another order than they come, and what its tags are."""
+    """A cell that sends tokens in another order than they arrive: its program and its tags."""
 
-    program: CellProgram
+    program: isa.CellProgram
     nest: SequenceNest
 
 
 @dataclass(frozen=True, kw_only=True)
 class _ScratchpadWalk:
-    """Addresses one after the other: the last of them, the steps between them, and their order.
+    """A sequence of addresses: the last of them, the distances between them, and their order.
 
-    ``steps`` has each distance once; ``codes`` says which of them comes next.  Before the first
-    step the address is the last one, so that an order that comes again takes no further step.
+    ``steps`` has each distance once; ``codes`` has the index of each distance in turn.  The address
+    starts at the last one, so that a repeated sequence needs no further distance.
     """
 
     last: int
@@ -330,62 +319,62 @@ def _walk(addresses: Array) -> _ScratchpadWalk:
 
 
 def _merged(flow: RegisterFlow, stores: Array, loads: Array) -> Array:
-    """All tags in the order of firings; a load comes before the store of its firing."""
+    """All tags in the order of firings; within a firing, the load comes before the store."""
     when = np.concatenate([2 * flow.read_at, 2 * flow.written_at + 1])
     tags: Array = np.concatenate([loads, stores])[np.argsort(when, kind="stable")]
     return tags
 
 
-def _program(name: str, stores: _ScratchpadWalk, loads: _ScratchpadWalk) -> CellProgram:
-    """An instruction for each step of an address, one that stores and one that loads."""
-    instructions: list[Instruction] = []
+def _program(name: str, stores: _ScratchpadWalk, loads: _ScratchpadWalk) -> isa.CellProgram:
+    """An instruction for each step of an address, one that stores, and one that loads."""
+    instructions: list[isa.Instruction] = []
     for walk, register, kind in ((stores, _STORED_AT, 0), (loads, _LOADED_AT, _LOADS)):
         for step in walk.steps:
-            distance = Immediate(step % (1 << EXTENDED_CORE.immediate_width))
-            check = TagCheck(channel=TAGS, tag=len(instructions))
+            distance = isa.Immediate(step % (1 << EXTENDED_CORE.immediate_width))
+            check = isa.TagCheck(channel=TAGS, tag=len(instructions))
             instructions.append(
-                Instruction(
-                    trigger=Trigger(zeros=_SECOND | _LOADS, checks=(check,)),
-                    opcode=Opcode.ADD,
-                    destination=ToRegister(register.number),
+                isa.Instruction(
+                    trigger=isa.Trigger(zeros=_SECOND | _LOADS, checks=(check,)),
+                    opcode=isa.Opcode.ADD,
+                    destination=isa.ToRegister(register.number),
                     sources=(register, distance),
                     sets=_SECOND | kind,
                 )
             )
     first_load = len(stores.steps)
-    store = Instruction(  # the tag is that of no load, which the predicates say already
-        trigger=Trigger(
+    store = isa.Instruction(  # no tag check: the predicates imply that it is a load
+        trigger=isa.Trigger(
             ones=_SECOND,
             zeros=_LOADS,
             checks=(
-                TagCheck(channel=TAGS, tag=first_load, equal=False),
-                TagCheck(channel=VALUES, tag=0),
+                isa.TagCheck(channel=TAGS, tag=first_load, equal=False),
+                isa.TagCheck(channel=VALUES, tag=0),
             ),
         ),
-        opcode=Opcode.SSW,
-        sources=(FromChannel(VALUES), _STORED_AT),
+        opcode=isa.Opcode.SSW,
+        sources=(isa.FromChannel(VALUES), _STORED_AT),
         takes=(VALUES, TAGS),
         clears=_SECOND,
     )
-    load = Instruction(
-        trigger=Trigger(
-            ones=_SECOND | _LOADS, checks=(TagCheck(channel=TAGS, tag=0, equal=False),)
+    load = isa.Instruction(
+        trigger=isa.Trigger(
+            ones=_SECOND | _LOADS, checks=(isa.TagCheck(channel=TAGS, tag=0, equal=False),)
         ),
-        opcode=Opcode.LSW,
-        destination=ToOutputs(channels=(0,), tag=0),
+        opcode=isa.Opcode.LSW,
+        destination=isa.ToOutputs(channels=(0,), tag=0),
         sources=(_LOADED_AT,),
         takes=(TAGS,),
         clears=_SECOND | _LOADS,
     )
     initial = ((_STORED_AT.number, stores.last), (_LOADED_AT.number, loads.last))
-    return CellProgram(
+    return isa.CellProgram(
         label=name,
         initial=tuple(pair for pair in initial if pair[1]),
         instructions=(*instructions, store, load),
     )
 
 
-# Which writes of a register file reach which reads, by enumeration of all firings of a PE.
+# Reaching definitions of a register file, by enumeration of all firings of a PE.
 
 ZERO, SAME, RING = 0, 1, 2
 """Where a read gets its value from: nothing was written, this firing writes it, an earlier one."""
@@ -393,10 +382,9 @@ ZERO, SAME, RING = 0, 1, 2
 
 @dataclass(frozen=True, kw_only=True)
 class TimedAccess:
-    """A read or a write: the element that it means and whether it happens, in each iteration.
+    """A read or a write: its element, and whether it happens, in each iteration.
 
-    ``number`` is its own among the reads or the writes of the PE, ``position`` its place in the
-    body.
+    ``number`` counts the reads or the writes of the PE; ``position`` is its index in the body.
     """
 
     number: int
@@ -408,12 +396,12 @@ class TimedAccess:
 
 @dataclass(frozen=True, kw_only=True)
 class RegisterFlow:
-    """What becomes of the values of one register file.
+    """Where the values of one register file come from and go to.
 
-    ``kinds`` and ``writers`` have, for each read, one entry for each iteration: where the value
-    comes from, and the number of the write if that is in the same firing.  ``used`` has, for each
-    write, whether what an iteration writes is read later.  ``order`` has the number of the write
-    for each read of such a value, in order; ``live`` is the most values that wait at once.
+    ``kinds`` and ``writers`` have, for each read and each iteration, the source of the value, and
+    the number of the write if it is in the same firing.  ``used`` has, for each write, whether the
+    value of an iteration is read in a later one.  ``order`` has the number of the write for each
+    read of such a value, in order; ``live`` is the most values that are live at once.
     ``written_at`` and ``read_at`` are the iterations of these writes and reads, ``written_to`` and
     ``read_from`` their elements.
     """
@@ -431,9 +419,9 @@ class RegisterFlow:
 
 @dataclass(frozen=True, kw_only=True)
 class _Events:
-    """All accesses, by element and then in order of time; ``last`` is the write before each.
+    """All accesses, by element and then by time; ``last`` is the last write before each.
 
-    ``last`` is -1 where there is none of this element.
+    ``last`` is -1 where the element has not been written.
     """
 
     time: Array
@@ -445,18 +433,19 @@ class _Events:
 
 
 def followed(nest: LoopNest, name: str, accesses: Sequence[TimedAccess]) -> RegisterFlow:
-    """Follow the values of a register file through its accesses.
+    """Trace the values of a register file from writes to reads.
 
-    Refused: several values that are read later written, or read, in one firing.
+    Refused: two values in one firing that are written for later ones, or that come from earlier
+    ones.
     """
     count = len(accesses[0].active) if accesses else 0
     events = _sorted(accesses)
     reads = np.flatnonzero(~events.writes)
     reads = reads[np.argsort(events.time[reads], kind="stable")]
     source = events.last[reads]
-    there = source >= 0
-    same = there & (events.iteration[source] == events.iteration[reads])
-    kind = np.where(same, SAME, np.where(there, RING, ZERO))
+    has_source = source >= 0
+    same = has_source & (events.iteration[source] == events.iteration[reads])
+    kind = np.where(same, SAME, np.where(has_source, RING, ZERO))
     rings, sources = reads[kind == RING], source[kind == RING]
     used = np.unique(sources)
     used = used[np.argsort(events.time[used], kind="stable")]
@@ -524,13 +513,13 @@ def _check_single(nest: LoopNest, name: str, when: Array, what: str) -> None:
         refuse(
             nest.subject,
             f"several elements of {name!r} are {what} in one firing; a file of registers becomes "
-            "a ring of tokens, of which one goes by in a cycle",
+            "a ring of tokens, of which one passes in a cycle",
             nest.location,
         )
 
 
 def _most_live(written: Array, read: Array, sequence: Array) -> int:
-    """The most values that are written and not yet read for the last time."""
+    """The most values that are live at once: written, and not yet read for the last time."""
     if not len(written):
         return 0
     final = np.zeros(len(written), np.int64)

@@ -1,8 +1,8 @@
 """When a PE does what: the iterations of its loops, and the *classes* that they fall into.
 
-Two iterations are of one class if all static expressions that decide anything have the same values
-in both.  Classes are found by enumeration with numpy, of the loops that decide something only: what
-is inside and outside of those just repeats.
+Two iterations are in one class if every static expression that decides something has the same value
+in both.  Classes are found by enumeration with numpy, over the loops that decide something; the
+loops inside and outside of these only repeat the result.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ MOST_CLASSES = 256
 
 
 class PointCache:
-    """What points of one node have in common, found once.
+    """Results that points of one node share.
 
-    Points that agree in all indices of an expression share what it is with these put in, and points
-    with the same loops and columns share their classes.
+    Points that agree in all indices of an expression share its folded form, and points with the
+    same loops and columns share their classes.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class PointCache:
         self._made: dict[tuple[object, ...], object] = {}
 
     def once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
-        """What is made for a key, which says what it is; made once."""
+        """The result of ``make`` for a key, computed once; the key has to determine it."""
         if key not in self._made:
             self._made[key] = make()
         return cast(T, self._made[key])
@@ -72,8 +72,8 @@ class PointCache:
 class LoopNest:
     """The loops of one PE, outermost first, without those of one iteration.
 
-    ``fixed`` has the index of each space dimension and of each loop of one iteration, ``ranges``
-    those of all.
+    ``fixed`` has the value of each index that is constant (space dimensions and loops of one
+    iteration), ``ranges`` the range of every index.
     """
 
     loops: tuple[Loop, ...]
@@ -84,16 +84,8 @@ class LoopNest:
     cache: PointCache
 
     def folded(self, expr: Expr) -> Expr:
-        """An expression with what is known put in."""
+        """An expression with the known indices substituted."""
         return self.cache.folded(expr, self.ranges, self.fixed)
-
-    @property
-    def extents(self) -> tuple[int, ...] | None:
-        """The extents, if all are numbers."""
-        found = [loop.extent for loop in self.loops]
-        if all(isinstance(extent, Const) for extent in found):
-            return tuple(int(extent.value) for extent in found if isinstance(extent, Const))
-        return None
 
 
 def nest_of(node: PEArray, point: Sequence[int], cache: PointCache) -> LoopNest | None:
@@ -132,7 +124,7 @@ def nest_of(node: PEArray, point: Sequence[int], cache: PointCache) -> LoopNest 
 
 
 def enumerated(nest: LoopNest, loops: Sequence[Loop]) -> Iterations:
-    """All iterations of some loops of a nest; refused if there are too many."""
+    """All iterations of some loops of a nest; too many are refused."""
     try:
         return listed(loops, MOST_ITERATIONS)
     except TooManyIterations:
@@ -147,10 +139,11 @@ def enumerated(nest: LoopNest, loops: Sequence[Loop]) -> Iterations:
 
 @dataclass(frozen=True, kw_only=True)
 class Classes:
-    """The class of every iteration: ``codes`` of the deciding loops, repeated around and inside.
+    """The class of every iteration.
 
-    In order, ``outer`` times: each code ``inner`` times.  ``rows`` has the value of every column in
-    each class.
+    ``codes`` are the classes of the iterations of the deciding loops; the whole sequence is
+    ``outer`` repetitions of them, with each code ``inner`` times in a row.  ``rows`` has the values
+    of all columns in each class.
     """
 
     codes: Array
@@ -165,7 +158,7 @@ class Classes:
 
 
 def classes_of(nest: LoopNest, columns: Sequence[Expr], *, whole: bool = False) -> Classes:
-    """The classes that columns make; with ``whole`` all loops are enumerated."""
+    """The classes that the values of columns define; with ``whole`` all loops are enumerated."""
 
     def make() -> Classes:
         outer, loops, inner = (1, nest.loops, 1) if whole else _deciding(nest, columns)
@@ -177,12 +170,12 @@ def classes_of(nest: LoopNest, columns: Sequence[Expr], *, whole: bool = False) 
 
 
 def coded(nest: LoopNest, values: Sequence[Array], count: int, outer: int, inner: int) -> Classes:
-    """The classes of iterations in which columns have these values, in order of appearance."""
+    """The classes of iterations with these values of columns, in order of appearance."""
     codes, first = rows_apart(values, count)
     if len(first) > MOST_CLASSES:
         refuse(
             nest.subject,
-            f"its iterations fall into {len(first)} classes, and a tag tells 16 apart: what it "
+            f"its iterations fall into {len(first)} classes, and tags select among 16: what it "
             "does depends on loops in too many ways",
             nest.location,
         )
@@ -191,7 +184,7 @@ def coded(nest: LoopNest, values: Sequence[Array], count: int, outer: int, inner
 
 
 def _deciding(nest: LoopNest, columns: Sequence[Expr]) -> tuple[int, tuple[Loop, ...], int]:
-    """How often the deciding loops repeat, these, and how often each of their iterations does."""
+    """The deciding loops, with the number of iterations outside of them and inside."""
     middle = deciding(nest.loops, columns)
     if middle.start == middle.stop:
         return 1, (), _product(nest.loops)
@@ -209,8 +202,8 @@ def _product(loops: Sequence[Loop]) -> int:
 
 def from_zero(nest: LoopNest) -> dict[str, Expr]:
     """Each loop's index as its minimum plus an index of that name that counts from 0."""
-    found: dict[str, Expr] = {name: const(at) for name, at in nest.fixed.items()}
+    indices: dict[str, Expr] = {name: const(at) for name, at in nest.fixed.items()}
     for loop in nest.loops:
-        start = substitute(loop.minimum, found)
-        found[loop.name] = simplify(start + Index(name=loop.name))
-    return found
+        start = substitute(loop.minimum, indices)
+        indices[loop.name] = simplify(start + Index(name=loop.name))
+    return indices

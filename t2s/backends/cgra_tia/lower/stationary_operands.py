@@ -1,8 +1,8 @@
-"""Stationary operands: one token for the whole run stays in a register of the cell.
+"""Stationary operands: one token stays in a register of the cell for the whole run.
 
-A buffer of one token that is filled once, and whose takers use it in all of their firings, needs no
-cell: every taker has an instruction that waits for the token and moves it into a register, and all
-others fire after that.  Scalars of the user come that way.
+A buffer of one token that is filled once, and that its readers use in all of their firings, needs
+no cell: each reader has an instruction that waits for the token and moves it into a register,
+before all others fire.  Scalars of the user are such operands.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from t2s.graph.graph import Graph, Tensor, TensorRole
 def settle_residents(
     drafts: Sequence[CellDraft], replays: Sequence[Replay], streams: StreamTable, aliases: Aliases
 ) -> list[Replay]:
-    """Put what never changes into the cells that use it; returns the buffers that are left."""
+    """Move stationary operands into the cells that use them; returns the remaining buffers."""
     takers: dict[TokenStream, list[tuple[CellDraft, Wire]]] = {}
     for draft in drafts:
         for wire in draft.inputs:
@@ -37,10 +37,10 @@ def settle_residents(
                 takers.setdefault(aliases.root(wire), []).append((draft, wire))
     elsewhere = {aliases.root(stream) for stream in streams.sinks}
     elsewhere |= {aliases.root(replay.source) for replay in replays}
-    left: list[Replay] = []
+    remaining: list[Replay] = []
     for replay in replays:
         if replay.shuffle is not None:
-            left.append(replay)
+            remaining.append(replay)
             continue
         if replay.passes == 1:
             aliases.add(replay.sink, replay.source)
@@ -48,7 +48,7 @@ def settle_residents(
         mine = takers.get(replay.sink, [])
         fixed = replay.tokens == replay.blocks == 1 and replay.sink not in elsewhere
         if not (fixed and mine and all(_always(draft, wire) for draft, wire in mine)):
-            left.append(replay)
+            remaining.append(replay)
             continue
         aliases.add(replay.sink, replay.source)
         for draft, wire in mine:
@@ -57,19 +57,19 @@ def settle_residents(
                 replace(action, takes=tuple(other for other in action.takes if other != wire))
                 for action in draft.actions
             ]
-    return left
+    return remaining
 
 
 def _always(draft: CellDraft, wire: Wire) -> bool:
-    """Whether every firing of a cell takes a token of the wire, and another one besides."""
+    """Whether every firing of a cell takes a token of the wire, and one of another wire."""
     working = [action for action in draft.actions if not action.idle]
     return all(wire in action.takes and len(action.takes) > 1 for action in working)
 
 
-# Scalars that users give when a design runs: arrays of one element, loaded once.
+# Scalars whose value is given when a design runs: arrays of one element, loaded once.
 #
-# All PEs that use a scalar take it from one unit.  In each of them it goes round in a virtual
-# buffer, which becomes a register of the cell where it can (``residents``).
+# All PEs that use a scalar take it from one unit.  In each of them it circulates in a virtual
+# buffer, which becomes a register of the cell where possible (``settle_residents``).
 
 
 def scalar_tensors(graph: Graph) -> tuple[Tensor, ...]:
@@ -87,7 +87,7 @@ def scalar_tensors(graph: Graph) -> tuple[Tensor, ...]:
 
 
 def settle_scalars(processes: Sequence[CellProcess], streams: StreamTable) -> list[Replay]:
-    """Units for the scalars that processes use, and a buffer for each use."""
+    """Add units for the scalars that processes use; returns a buffer for each use."""
     tensors = {tensor.name: tensor for tensor in scalar_tensors(streams.graph)}
     replays: list[Replay] = []
     for process in processes:

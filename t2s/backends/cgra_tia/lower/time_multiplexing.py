@@ -1,18 +1,18 @@
-"""Operations that share a cell, if the user allows it (``interval``): they fire in turn.
+"""Time multiplexing: operations that share a cell take turns, if the user allows it (``interval``).
 
-A cell that two operations share fires for each of them in every second cycle, with half as many
-cells in all.  Its ``seq`` unit sends a tag for every firing, round after round, a turn for each
-operation.  One operation may need the result of another one, which comes some cycles later; so the
-later turn works in each round on operands that came a few rounds before (its *stage*), and results
-wait in the cell's channel to itself.  At the beginning and at the end some turns have nothing to
-do; these are ``nop``.  So the order of firings is known, and no cell waits for its own pipeline::
+A cell that two operations share fires for each of them in every second cycle, and half as many
+cells are needed.  Its ``seq`` unit sends a tag for every firing: rounds with a turn for each
+operation.  If one operation needs the result of another, which arrives some cycles later, its turn
+works on the operands of a few rounds earlier (its *stage*), and results wait in a channel from the
+cell to itself.  In the first and last rounds some turns are ``nop``.  So the order of firings is
+known in advance, and no cell waits for its own pipeline::
 
     turn 0:  fmul %o1.0, %i0, %i1          of operands 0 1 2 3 ...
     turn 1:  fmac %o0.0, %i2, %i4, %i3     of operands - - 0 1 ...
 
-In go the cells of processes; out come those that stay alone, and ``SharedCell`` objects.  An
-operation that chooses takes two firings itself and stays alone.  Where what an earlier turn takes
-depends on what a later one has sent, all stages are 0: none may run ahead of what it waits for.
+The result are the cells that stay alone, and ``SharedCell`` objects.  An operation that chooses
+takes two firings itself and stays alone.  If what an earlier turn takes depends on what a later one
+has sent, all stages are 0, because no turn may run ahead of what it waits for.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from t2s.backends.cgra_tia.netlist import CellTurn
 from t2s.backends.cgra_tia.program import ON_FMA
 
 _WAY = 4
-"""The cycles that a way from cell to cell is thought to take before there are places."""
+"""The cycles that a path from cell to cell is thought to take before there are places."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SharedCell:
-    """Cells of one operation each, in the order of their turns, and the stage of each."""
+    """Cells of one operation each, in the order of their turns, with their stages."""
 
     parts: tuple[CellDraft, ...]
     stages: tuple[int, ...]
 
     def merged(self) -> SharedProgram:
-        """One cell that does what all of them do."""
+        """A single cell that does the work of all."""
         first = self.parts[0]
         process = first.process
         words = [part.operator for part in self.parts]
@@ -55,7 +55,7 @@ class SharedCell:
             mine = _renamed(part, [*draft.inputs], turn)
             draft.inputs += mine.inputs
             draft.residents += mine.residents
-            own = list(dict.fromkeys(mine.actions))  # to do nothing is one of them
+            own = list(dict.fromkeys(mine.actions))  # one of the actions is to do nothing
             turns.append([len(actions) + own.index(action) for action in mine.actions])
             actions += [NOTHING if action.idle else action for action in own]
         rest = len(actions)
@@ -72,7 +72,7 @@ class SharedCell:
         )
 
     def ahead(self, wire: Wire, taker: int) -> int:
-        """How many tokens more wait before a turn than if all turns had one stage."""
+        """How many more tokens wait before a turn than if all turns had the same stage."""
         made = [
             stage
             for part, stage in zip(self.parts, self.stages, strict=True)
@@ -87,7 +87,7 @@ NOTHING = CellAction(recipe=None)
 
 @dataclass(frozen=True, kw_only=True)
 class SharedProgram:
-    """A cell whose action ``n`` has tag ``n``, the tags of all its firings, and whose they are."""
+    """A cell whose action ``n`` has tag ``n``, the tags of all its firings, and its turns."""
 
     draft: CellDraft
     actions: tuple[CellAction, ...]
@@ -96,9 +96,9 @@ class SharedProgram:
 
 
 def _renamed(part: CellDraft, taken: Sequence[Wire], turn: int) -> CellDraft:
-    """The part, with another name for what an earlier turn takes too: it has an input of its own.
+    """The part with new names for wires that an earlier turn takes too: they get own inputs.
 
-    What stays in a register is there for all turns.
+    A stationary operand is in its register for all turns.
     """
     names: dict[object, Wire] = {
         wire: TakenAgain(wire=wire, turn=turn)
@@ -124,7 +124,7 @@ def _renamed(part: CellDraft, taken: Sequence[Wire], turn: int) -> CellDraft:
 
 @dataclass(kw_only=True)
 class CellSharing:
-    """Which operations share cells: at most ``interval`` of one PE and of one kind."""
+    """Decides which operations share cells: at most ``interval`` of one PE and of one kind."""
 
     interval: int
     fma_latency: int
@@ -133,7 +133,7 @@ class CellSharing:
     _after: dict[str, list[str]] = field(init=False, default_factory=dict)
 
     def shared(self, groups: Sequence[Sequence[CellDraft]]) -> list[list[CellDraft | SharedCell]]:
-        """The cells of each process, with those that share one in place of the first of them."""
+        """The cells of each process; a shared cell stands in place of its first operation."""
         if self.interval == 1:
             return [list(group) for group in groups]
         self._after = _followers([d for group in groups for d in group], self.replays, self.aliases)
@@ -143,18 +143,18 @@ class CellSharing:
         alike: dict[bool | None, list[CellDraft]] = {}
         for draft in group:
             alike.setdefault(_kind(draft), []).append(draft)
-        found: list[CellDraft | SharedCell] = list(alike.pop(None, []))
+        cells: list[CellDraft | SharedCell] = list(alike.pop(None, []))
         for drafts in alike.values():
             for start in range(0, len(drafts), self.interval):
                 parts = tuple(drafts[start : start + self.interval])
                 if len(parts) == 1:
-                    found.append(parts[0])
+                    cells.append(parts[0])
                 else:
-                    found.append(SharedCell(parts=parts, stages=self._stages(parts, group)))
-        return found
+                    cells.append(SharedCell(parts=parts, stages=self._stages(parts, group)))
+        return cells
 
     def _stages(self, parts: Sequence[CellDraft], group: Sequence[CellDraft]) -> tuple[int, ...]:
-        """The least stages with which every result is there at its turn, as far as one knows."""
+        """The least stages with which every result should have arrived at its turn."""
         for turn, part in enumerate(parts):
             if self._reached(part.name) & {before.name for before in parts[:turn]}:
                 return (0,) * len(parts)
@@ -170,15 +170,15 @@ class CellSharing:
         return tuple(stages)
 
     def _reached(self, start: str) -> set[str]:
-        """The cells that wait for what a cell sends, or for what these send."""
-        found: set[str] = set()
+        """The cells that depend on a cell, directly or indirectly."""
+        reached: set[str] = set()
         waiting = [start]
         while waiting:
             for name in self._after.get(waiting.pop(), ()):
-                if name not in found:
-                    found.add(name)
+                if name not in reached:
+                    reached.add(name)
                     waiting.append(name)
-        return found
+        return reached
 
     def _way(
         self,
@@ -187,15 +187,15 @@ class CellSharing:
         together: Sequence[CellDraft],
         group: Sequence[CellDraft],
     ) -> int | None:
-        """The cycles from a firing of one operation to that of another one that needs it."""
+        """The cycles from a firing of one operation to the firing that needs its result."""
         longest: dict[str, int] = {start.name: 0}
-        for draft in group:  # operands come before what uses them
+        for draft in group:  # operands precede their users in this order
             if draft.name not in longest:
                 continue
             cycles = longest[draft.name] + 1 + (self.fma_latency if _kind(draft) else 0)
-            made = {w for action in draft.actions for w in action.outputs}
+            sent = {w for action in draft.actions for w in action.outputs}
             for taker in group:
-                if any(isinstance(wire, CellResult) and wire in made for wire in taker.inputs):
+                if any(isinstance(wire, CellResult) and wire in sent for wire in taker.inputs):
                     inside = draft in together and taker in together
                     way = cycles if inside else cycles + _WAY
                     longest[taker.name] = max(longest.get(taker.name, 0), way)
@@ -203,7 +203,7 @@ class CellSharing:
 
 
 def _kind(draft: CellDraft) -> bool | None:
-    """Whether it needs an FMA; ``None`` if it has to stay alone."""
+    """Whether a cell needs an FMA; ``None`` if it has to stay alone."""
     recipes = [action.recipe for action in draft.actions if action.recipe is not None]
     if draft.operator == "mov" or any(recipe.chooses for recipe in recipes):
         return None
@@ -213,20 +213,20 @@ def _kind(draft: CellDraft) -> bool | None:
 def _followers(
     drafts: Sequence[CellDraft], replays: Sequence[Replay], aliases: Aliases
 ) -> dict[str, list[str]]:
-    """The cells and buffers that take from each of them."""
+    """For each cell, the cells and buffers that take from it."""
     takers: dict[Wire, list[str]] = {}
-    made: dict[tuple[str, Wire], None] = {}
+    inputs: dict[tuple[str, Wire], None] = {}
     for draft in drafts:
         for wire in draft.inputs:
             takers.setdefault(_root(wire, aliases), []).append(draft.name)
-        made |= {(draft.name, wire): None for action in draft.actions for wire in action.outputs}
+        inputs |= {(draft.name, wire): None for action in draft.actions for wire in action.outputs}
     for replay in replays:
         takers.setdefault(aliases.root(replay.source), []).append(replay.name)
-        made[replay.name, replay.sink] = None
-    found: dict[str, list[str]] = {}
-    for name, wire in made:
-        found.setdefault(name, []).extend(takers.get(wire, ()))
-    return found
+        inputs[replay.name, replay.sink] = None
+    followers: dict[str, list[str]] = {}
+    for name, wire in inputs:
+        followers.setdefault(name, []).extend(takers.get(wire, ()))
+    return followers
 
 
 def _root(wire: Wire, aliases: Aliases) -> Wire:

@@ -1,4 +1,4 @@
-"""Nests of stream units: from static sequences to loops, addresses and rules for tags."""
+"""Loop nests of stream units: loops, addresses and tag rules of static sequences."""
 
 from __future__ import annotations
 
@@ -52,19 +52,19 @@ def _loop(name: str, extent: int) -> StreamLoop:
 def address_nest(
     nest: LoopNest, indices: Sequence[Expr], shape: Sequence[int], condition: Expr | None
 ) -> UnitNest | None:
-    """The nest of a unit that touches an array once in each iteration, or where a condition holds.
+    """The nest of a unit that accesses an array once in each iteration, or where a condition holds.
 
     ``indices`` are subscripts of a row-major array of this shape.  ``None`` if no nest of at most 8
-    loops has this sequence of addresses.
+    loops produces this sequence of addresses.
     """
     flat: Expr = const(0)
     for index, extent in zip(indices, shape, strict=True):
         flat = flat * extent + nest.folded(index)
     restricted = nest if condition is None else _restricted(nest, condition)
     if restricted is not None:
-        found = _from_loops(restricted, flat)
-        if found is not None:
-            return found
+        unit_nest = _from_loops(restricted, flat)
+        if unit_nest is not None:
+            return unit_nest
     iterations = enumerated(nest, nest.loops)
     addresses = iterations.values(flat).astype(np.int64)
     if condition is not None:
@@ -73,7 +73,7 @@ def address_nest(
 
 
 def _restricted(nest: LoopNest, condition: Expr) -> LoopNest | None:
-    """The nest of the iterations in which a condition holds, if that is a nest."""
+    """The iterations in which a condition holds, if they form a nest."""
     try:
         domain = LoopDomain([loop.interval for loop in nest.loops], [condition])
     except NotAffine:
@@ -94,7 +94,7 @@ def _restricted(nest: LoopNest, condition: Expr) -> LoopNest | None:
 
 
 def _from_loops(nest: LoopNest, flat: Expr) -> UnitNest | None:
-    """The loops as they are, where address and extents are affine in them."""
+    """The loops of the PE themselves, if the address and the extents are affine in them."""
     names = [loop.name for loop in nest.loops]
     shifted = from_zero(nest)
     form = _linear(flat, shifted)
@@ -111,8 +111,8 @@ def _from_loops(nest: LoopNest, flat: Expr) -> UnitNest | None:
 
 def _linear(expr: Expr, shifted: dict[str, Expr]) -> LinearForm | None:
     whole = substitute(expr, shifted)
-    found = linear_form(whole)
-    return linear_form(tidy(whole)) if found is None else found
+    form = linear_form(whole)
+    return linear_form(tidy(whole)) if form is None else form
 
 
 def _sum(names: Sequence[str], form: tuple[dict[str, int], int]) -> AffineSum:
@@ -123,7 +123,7 @@ def _sum(names: Sequence[str], form: tuple[dict[str, int], int]) -> AffineSum:
 
 
 def _merged(nest: UnitNest) -> UnitNest | None:
-    """The nest with neighboring loops made one while there are more than a unit has."""
+    """The nest with adjacent loops merged until a unit has enough loops for it."""
     loops = list(nest.loops)
     strides = list(nest.address.coefficients) + [0] * (len(loops) - len(nest.address.coefficients))
     if len(loops) > MOST_LOOPS and any(loop.extent.coefficients for loop in loops):
@@ -143,7 +143,7 @@ def _merged(nest: UnitNest) -> UnitNest | None:
 
 
 def _from_sequence(addresses: Array) -> UnitNest | None:
-    """A nest of constant extents and strides that gives a sequence of addresses."""
+    """A nest of constant extents and strides that produces a sequence of addresses."""
     if not len(addresses):
         return UnitNest(loops=(_loop("step", 0),), address=AffineSum())
     loops: list[StreamLoop] = []
@@ -177,9 +177,9 @@ def _repeats(sequence: Array, extent: int, stride: int) -> bool:
 def tag_nest(
     nest: LoopNest, sequence: Array, outer: int, inner: int, limit: int = MOST_RUNS
 ) -> SequenceNest:
-    """The nest of a ``seq`` unit whose tags are a sequence, repeated around and inside.
+    """The nest of a ``seq`` unit that sends a sequence of tags ``outer`` times.
 
-    ``outer`` times: each tag of the sequence ``inner`` times.
+    Each tag is sent ``inner`` times in a row.  Sequences without a short pattern are refused.
     """
     period = _period(sequence)
     runs = _runs(sequence[:period])
@@ -189,7 +189,7 @@ def tag_nest(
 
 
 def pattern_nest(sequence: Array, outer: int, inner: int) -> SequenceNest:
-    """A sequence of tags, ``outer`` times, each tag ``inner`` times."""
+    """The same for a sequence whose pattern is known to be short."""
     period = _period(sequence)
     runs = _runs(sequence[:period])
     repeats = outer * (len(sequence) // period)
@@ -214,16 +214,17 @@ def turn_nest(
 ) -> SequenceNest:
     """The nest of a ``seq`` unit that sends a tag for each turn of each round.
 
-    ``turns`` are the tags of each turn, by the class of the iteration that it works on: in round
-    ``r`` that is iteration ``r - stage``.  Where there is none the tag is ``nothing``.
+    ``turns`` are the tags of each turn, by the class of the iteration that it works on: iteration
+    ``r - stage`` in round ``r``.  Where that does not exist the tag is ``nothing``.
     """
     codes = classes.codes[: _period(classes.codes)]
     outer, inner = classes.outer * (len(classes.codes) // len(codes)), classes.inner
-    found = [_runs(np.asarray(tags)[codes]) for tags in turns]
-    if sum(len(runs) for runs in found) * outer <= MOST_RUNS:  # no rest between repetitions
+    runs_of_turns = [_runs(np.asarray(tags)[codes]) for tags in turns]
+    if sum(len(runs) for runs in runs_of_turns) * outer <= MOST_RUNS:
+        # short enough to be unrolled, so that turns need not rest between repetitions
         codes, outer = np.tile(codes, outer), 1
-        found = [_runs(np.asarray(tags)[codes]) for tags in turns]
-    count = sum(len(runs) for runs in found)
+        runs_of_turns = [_runs(np.asarray(tags)[codes]) for tags in turns]
+    count = sum(len(runs) for runs in runs_of_turns)
     if count > MOST_RUNS:
         _too_many_runs(nest, count, len(codes), MOST_RUNS)
     total, last_stage = len(codes) * inner, max(stages)
@@ -231,7 +232,7 @@ def turn_nest(
     at = len(loops)
     loops += [_loop("round", total + last_stage), _loop("turn", len(turns))]
     cases: list[TagCase] = []
-    for turn, (runs, stage) in enumerate(zip(found, stages, strict=True)):
+    for turn, (runs, stage) in enumerate(zip(runs_of_turns, stages, strict=True)):
         whose = _between(at + 1, turn, turn, len(turns))
         when = [(s * inner + stage, (e + 1) * inner - 1 + stage, tag) for s, e, tag in runs]
         rests = [(0, stage - 1, nothing), (total + stage, total + last_stage - 1, nothing)]
@@ -253,7 +254,7 @@ def _too_many_runs(nest: LoopNest, count: int, period: int, limit: int) -> NoRet
 
 
 def _period(sequence: Array) -> int:
-    """The length of the shortest beginning whose repetition is the sequence."""
+    """The length of the shortest prefix whose repetition is the sequence."""
     total = len(sequence)
     small = [number for number in range(1, int(total**0.5) + 1) if total % number == 0]
     for period in sorted({*small, *(total // number for number in small)}):
@@ -263,20 +264,20 @@ def _period(sequence: Array) -> int:
 
 
 def _runs(sequence: Array) -> list[tuple[int, int, int]]:
-    """Stretches of equal tags: first and last position, and the tag."""
+    """Runs of equal tags: first position, last position, tag."""
     ends = [*np.flatnonzero(np.diff(sequence)).tolist(), len(sequence) - 1]
     starts = [0, *(end + 1 for end in ends[:-1])]
     return [(s, e, int(sequence[s])) for s, e in zip(starts, ends, strict=True)]
 
 
 def _between(at: int, first: int, last: int, extent: int) -> tuple[UnitCondition, ...]:
-    """Conditions for loop ``at``, of this extent, being from ``first`` to ``last``."""
+    """Conditions that hold while loop ``at``, of this extent, is from ``first`` to ``last``."""
     unit = (0,) * at
     if first == last and extent > 1:
         return (UnitCondition(sum=AffineSum(constant=-first, coefficients=(*unit, 1)), equal=True),)
-    found: list[UnitCondition] = []
+    conditions: list[UnitCondition] = []
     if first > 0:
-        found.append(UnitCondition(sum=AffineSum(constant=-first, coefficients=(*unit, 1))))
+        conditions.append(UnitCondition(sum=AffineSum(constant=-first, coefficients=(*unit, 1))))
     if last < extent - 1:
-        found.append(UnitCondition(sum=AffineSum(constant=last, coefficients=(*unit, -1))))
-    return tuple(found)
+        conditions.append(UnitCondition(sum=AffineSum(constant=last, coefficients=(*unit, -1))))
+    return tuple(conditions)

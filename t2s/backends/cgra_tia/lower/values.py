@@ -1,8 +1,8 @@
-"""What a PE computes, as a graph of operations that is the same in all of its firings.
+"""What a PE computes, as one graph of operations for all of its firings.
 
 The body of a PE is read once.  Everything static (conditions, choices between values, elements of
 channel arrays) becomes a *column*: an expression of the loops whose value is known for each firing.
-What is left are operations on tokens, each of which becomes a cell.
+The rest are operations on tokens, each of which becomes a cell.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WORD = 64
 
 
 class Special(Enum):
-    """Operations that are not operators of expressions."""
+    """Operations that are not operators of the graph's expressions."""
 
     PICK = "select"
     """The second operand where the first one is not zero, else the third."""
@@ -47,7 +47,7 @@ class Special(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordLiteral:
-    """A number, as the bit pattern of a word (integers are sign-extended)."""
+    """A constant, as the bit pattern of a word (integers are sign-extended)."""
 
     pattern: int
     type: Type
@@ -63,7 +63,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """What a port takes in this firing, zero where it takes nothing."""
+    """What a port takes in a firing; zero if it takes nothing."""
 
     port: int
     type: Type
@@ -71,7 +71,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What a read of a register file gives in this firing."""
+    """What a read of a register file returns in a firing."""
 
     read: int
     type: Type
@@ -79,7 +79,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Operation:
-    """An operator on values; the ``number`` counts the operations of a PE."""
+    """An operator on values; operations of a PE are numbered."""
 
     number: int
     operator: Op | Special
@@ -89,7 +89,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class StaticChoice:
-    """One of two values, by a column."""
+    """One of two values, chosen by a column."""
 
     column: int
     if_true: Value
@@ -101,7 +101,7 @@ Value = WordLiteral | Decided | Arrival | Kept | Operation | StaticChoice
 
 
 def pattern_of(number: int | float | bool, type: Type) -> int:
-    """A number of a type as the bits of a word."""
+    """A number of a type as the bit pattern of a word."""
     if type.is_float:
         return int(np.float64(number).view(np.uint64))
     return int(number) % (1 << WORD)
@@ -123,7 +123,7 @@ class Columns:
 
 
 class ValueReader:
-    """Reads the expressions of one PE's body, whose indices of space are numbers."""
+    """Reads the expressions of one PE's body at its point in space."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class ValueReader:
         self._operations = 0
 
     def value(self, expr: Expr) -> Value:
-        """The value that an expression is."""
+        """The value of an expression."""
         self.checked_type(expr.type)
         if is_static(expr) and not isinstance(expr, Select):
             return self._static(expr)
@@ -170,7 +170,7 @@ class ValueReader:
         return self.columns.of(expr)
 
     def checked_type(self, type: Type) -> None:
-        """Refuse types that words of this machine do not hold."""
+        """Refuse types that do not fit the words of this machine."""
         if type.lanes > 1:
             self._refuse(_LANES)
         if type.is_bool or type in (INT32, _INT64, Type(Kind.FLOAT, 64)):
@@ -191,13 +191,13 @@ class ValueReader:
             test = self.value(condition)
             return self.operation(Special.PICK, [test, *sides], sides[0].type)
         key = ("choice", self.columns.of(condition), *map(_key, sides))
-        made = StaticChoice(
+        choice = StaticChoice(
             column=self.columns.of(condition),
             if_true=sides[0],
             if_false=sides[1],
             type=sides[0].type,
         )
-        return self._made.setdefault(key, made)
+        return self._made.setdefault(key, choice)
 
     def _cast(self, value: Value, type: Type) -> Value:
         source = value.type
@@ -210,7 +210,7 @@ class ValueReader:
         return self.operation(Special.CONVERT, [self._narrow(value)], type)
 
     def _saturated(self, value: Value) -> Value:
-        """The int32 that is nearest to an int64."""
+        """An int64, saturated to int32."""
         low, high = (-(1 << 31)) % (1 << WORD), (1 << 31) - 1
         for operator, limit in ((Op.MAXIMUM, low), (Op.MINIMUM, high)):
             bound = WordLiteral(pattern=limit, type=_INT64)
@@ -218,7 +218,7 @@ class ValueReader:
         return value
 
     def _narrow(self, value: Value) -> Value:
-        """An int32 whose word is its number; sums and products leave the upper half undefined."""
+        """An int32, sign-extended: sums and products leave the upper half of its word undefined."""
         if value.type != INT32 or isinstance(value, WordLiteral | Decided):
             return value
         if isinstance(value, Operation) and value.operator in _NARROW:
@@ -248,7 +248,7 @@ class ValueReader:
         return self.operation(operator, operands, type)
 
     def _divided(self, operator: Op, operands: list[Value], type: Type) -> Value:
-        """Division by a power of two is a shift, its rest a mask."""
+        """Division by a power of two as a shift, and its remainder as a mask."""
         by = operands[1]
         if isinstance(by, WordLiteral) and 0 < by.pattern < 1 << 31:
             number, operands = by.pattern, [self._narrow(operands[0]), by]
@@ -264,7 +264,7 @@ class ValueReader:
         )
 
     def operation(self, operator: Op | Special, operands: Sequence[Value], type: Type) -> Value:
-        """An operation, the same object for the same operands."""
+        """An operation; equal operands give the same object."""
         key = (operator, type, *map(_key, operands))
         if key not in self._made:
             self._made[key] = Operation(
@@ -278,7 +278,7 @@ class ValueReader:
 
 
 def literal(expr: Expr) -> WordLiteral:
-    """The number that an expression without indices is."""
+    """The constant value of an expression without indices."""
     simple = simplify(expr)
     if isinstance(simple, Const):
         return WordLiteral(pattern=pattern_of(simple.value, expr.type), type=expr.type)
@@ -288,7 +288,7 @@ def literal(expr: Expr) -> WordLiteral:
 
 
 def number_of(literal: WordLiteral) -> Array:
-    """The number of a literal as a numpy scalar of its type."""
+    """The value of a literal as a numpy scalar of its type."""
     word = np.uint64(literal.pattern)
     if literal.type.is_float:
         return word.view(np.float64)

@@ -1,1 +1,1 @@
-"""Interpreters of triggered instructions, cycle by cycle: the meaning that all else is held to."""
+"""Cycle-accurate interpreters of triggered instructions: the reference for everything else."""

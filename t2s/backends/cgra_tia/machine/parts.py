@@ -1,10 +1,10 @@
-"""The parts of a placed design while it runs: what they all do, the cells, and the queues between.
+"""The parts of a placed design while it runs: cells, stream units, and the queues between them.
 
 A part looks at the state at the start of a cycle and fires, or says what it waits for.  It is
-looked at again only when that may have changed (``Agenda``), so that what waits costs nothing; the
-cycles that it waited are counted when it goes on.  A token that is sent in cycle t can be taken
-from t + latency on, and room that a take makes is there in the next cycle.  A queue has one sender
-and one receiver, of which each acts once per cycle.
+visited again only when that may have changed (``Agenda``), so that waiting costs nothing; the
+cycles that it waited are counted when it fires again.  A token that is sent in cycle t can be taken
+from t + latency on, and a take makes room for the next cycle.  A queue has one sender and one
+receiver, each of which acts at most once per cycle.
 """
 
 from __future__ import annotations
@@ -16,21 +16,11 @@ from enum import Enum
 
 import numpy as np
 
+from t2s.backends.cgra_tia import program as isa
 from t2s.backends.cgra_tia.fabric import CgraFabric, CoreParameters
-from t2s.backends.cgra_tia.machine.profile_a_elements import empty_channel
+from t2s.backends.cgra_tia.machine.profile_a import empty_channel
 from t2s.backends.cgra_tia.machine.words import MASK, TokenMeaning, Word, bits, double, signed
 from t2s.backends.cgra_tia.netlist import AffineSum, Net, NetCell, StreamUnit, TagCase, UnitKind
-from t2s.backends.cgra_tia.program import (
-    ON_FMA,
-    FromChannel,
-    FromRegister,
-    Immediate,
-    Instruction,
-    Opcode,
-    Source,
-    ToPredicate,
-    ToRegister,
-)
 from t2s.core.errors import UserError
 from t2s.core.ops import Array
 from t2s.core.types import Kind
@@ -42,7 +32,7 @@ Token = tuple[int, int, Word]
 
 
 class ChannelQueue:
-    """A branch of a net while a design runs; ``source`` and ``sink`` are the parts at its ends."""
+    """A branch of a net at run time; ``source`` and ``sink`` are the parts at its ends."""
 
     __slots__ = ("branch", "capacity", "latency", "net", "sink", "source", "taken_at", "tokens")
 
@@ -69,11 +59,11 @@ class ChannelQueue:
 
 
 class Agenda:
-    """Parts by the cycle in which they are to be looked at.
+    """The event queue: parts by the cycle in which they are to be visited.
 
-    ``now`` is the current cycle and ``soon`` are the parts of the next one.  ``tokens`` are those
-    on their way in all queues, ``unfinished`` the units whose nest is not done: the run ends when
-    both are 0.
+    ``now`` is the current cycle and ``soon`` has the parts of the next one.  ``tokens`` counts
+    those in all queues, ``unfinished`` the units whose nest is not done; the run ends when both are
+    0.
     """
 
     __slots__ = ("_cycles", "_later", "now", "soon", "tokens", "unfinished")
@@ -87,7 +77,7 @@ class Agenda:
         self._cycles: list[int] = []
 
     def add(self, cycle: int, part: PlacedPart) -> None:
-        """Look at a part in a later cycle."""
+        """Visit a part in a later cycle."""
         if cycle == self.now + 1:
             if part.wake != cycle:
                 part.wake = cycle
@@ -101,9 +91,9 @@ class Agenda:
             parts.append(part)
 
     def advance(self) -> list[PlacedPart]:
-        """Go on to the next cycle in which there is anything to look at, and say what.
+        """Advance to the next cycle with parts to visit, and return them.
 
-        A part may be there several times.  Nothing is there if nothing will happen any more.
+        A part may occur several times.  The list is empty if nothing will ever happen again.
         """
         parts, self.soon = self.soon, []
         self.now += 1
@@ -116,7 +106,7 @@ class Agenda:
 
 
 class Stall(Enum):
-    """Why a part did not fire in a cycle between its first and its last firing."""
+    """Why a part did not fire in a cycle between its first and last firing."""
 
     STARVED = "starved"
     BLOCKED = "blocked"
@@ -129,10 +119,9 @@ Cause = tuple[Stall, ChannelQueue | None]
 class PlacedPart:
     """A cell or a unit.
 
-    ``wake`` is the next cycle if it is sure to be looked at there, ``looked`` the last in which it
-    was.  ``cause`` is what it waits for, ``None`` if it fired when it was last looked at, and
-    ``since`` the cycle from which on it waits.  ``stalls`` are cycles by cause between the first
-    firing and the last.
+    ``wake`` is the next cycle if a visit is scheduled there already, ``looked`` the cycle of the
+    last visit.  ``cause`` is what it has waited for since cycle ``since``; ``None`` if it fired at
+    the last visit.  ``stalls`` are cycles by cause between the first firing and the last.
     """
 
     def __init__(self, origin: NetCell | StreamUnit, agenda: Agenda) -> None:
@@ -160,14 +149,14 @@ class PlacedPart:
         raise NotImplementedError
 
     def rest(self, now: int, stall: Stall, queue: ChannelQueue | None = None) -> None:
-        """It did not fire in this cycle, and does not before something changes."""
+        """Note that it did not fire in this cycle, and cannot before something changes."""
         cause = (stall, queue)
         if cause != self.cause:
             self._note(now)
             self.cause, self.since = cause, now
 
     def fired(self, now: int) -> None:
-        """It fired in this cycle."""
+        """Note that it fired in this cycle."""
         if self.cause is not None:
             self._note(now)
             if self.first:
@@ -189,12 +178,12 @@ class PlacedPart:
             self._pending[self.cause] = self._pending.get(self.cause, 0) + waited
 
     def expect(self, queue: ChannelQueue) -> None:
-        """Have the part looked at when the head of a queue that starves it is ready."""
+        """Schedule a visit for when the head of a queue that starves it is ready."""
         if queue.tokens:
             self.agenda.add(queue.tokens[0][0], self)
 
     def full(self, queue: ChannelQueue) -> bool:
-        """Whether nothing can be sent; what is taken in this cycle makes room in the next one."""
+        """Whether a queue has no room; a take of this cycle makes room only in the next one."""
         if queue.taken_at != self.agenda.now:
             return len(queue.tokens) >= queue.capacity
         if len(queue.tokens) + 1 < queue.capacity:
@@ -224,13 +213,13 @@ class PlacedPart:
 class BoundInstruction:
     """An instruction with the queues and registers of its cell.
 
-    Each of the three ``operands`` has the tokens of a channel, or the number of a register, or
-    neither of them and a constant.
+    Each of the three ``operands`` has the tokens of a channel, or the number of a register, or else
+    a constant.
     """
 
     def __init__(
         self,
-        origin: Instruction,
+        origin: isa.Instruction,
         cell: PlacedCell,
         core: CoreParameters,
         meaning: TokenMeaning | None,
@@ -244,15 +233,15 @@ class BoundInstruction:
         self.unchecked = [(channel, cell.inputs[channel]) for channel in origin.unchecked]
         self.keeps, self.sets = ~origin.clears, origin.sets
         self.updates = bool(origin.clears or origin.sets)
-        self.slow = origin.opcode in ON_FMA
-        self.halts = origin.opcode is Opcode.HALT
-        self.registers = [s.number for s in origin.sources if isinstance(s, FromRegister)]
+        self.slow = origin.opcode in isa.ON_FMA
+        self.halts = origin.opcode is isa.Opcode.HALT
+        self.registers = [s.number for s in origin.sources if isinstance(s, isa.FromRegister)]
         self.to_register = self.to_predicate = -1
         match origin.destination:
-            case ToRegister(number=number):
+            case isa.ToRegister(number=number):
                 self.to_register = number
                 self.registers.append(number)
-            case ToPredicate(number=number):
+            case isa.ToPredicate(number=number):
                 self.to_predicate = number
         self.operands = [_operand(source, cell, core) for source in origin.sources]
         self.operands += [(None, None, 0)] * (3 - len(self.operands))
@@ -261,25 +250,25 @@ class BoundInstruction:
 Operand = tuple[deque[Token] | None, int | None, int]
 
 
-def _operand(source: Source, cell: PlacedCell, core: CoreParameters) -> Operand:
+def _operand(source: isa.Source, cell: PlacedCell, core: CoreParameters) -> Operand:
     match source:
-        case FromRegister(number=number):
+        case isa.FromRegister(number=number):
             return None, number, 0
-        case FromChannel(number=number):
+        case isa.FromChannel(number=number):
             return cell.inputs[number].tokens, None, 0
-        case Immediate(pattern=pattern):
+        case isa.Immediate(pattern=pattern):
             return None, None, core.extended(pattern)
 
 
 class PlacedCell(PlacedPart):
-    """A cell that runs: registers, predicates and a scratchpad."""
+    """A cell at run time: registers, predicates and a scratchpad."""
 
     def __init__(
         self,
         origin: NetCell,
         agenda: Agenda,
         fabric: CgraFabric,
-        meanings: Mapping[Opcode, TokenMeaning],
+        meanings: Mapping[isa.Opcode, TokenMeaning],
     ) -> None:
         super().__init__(origin, agenda)
         core = fabric.core
@@ -307,10 +296,10 @@ class PlacedCell(PlacedPart):
             self._busy_until = [0] * self._core.registers
 
     def _matching(self) -> list[BoundInstruction]:
-        """The instructions whose pattern the predicates match, in the order of the text."""
-        found = [i for i in self._instructions if i.origin.trigger.matches(self.predicates)]
-        self._candidates[self.predicates] = found
-        return found
+        """The instructions that match the predicates, in textual order."""
+        matching = [i for i in self._instructions if i.origin.trigger.matches(self.predicates)]
+        self._candidates[self.predicates] = matching
+        return matching
 
     def step(self, now: int) -> None:
         if self.halted:
@@ -374,13 +363,13 @@ class PlacedCell(PlacedPart):
         self.halted = instruction.halts
         self.fired(now)
 
-    def _without_token(self, instruction: Instruction, channel: int) -> UserError:
+    def _without_token(self, instruction: isa.Instruction, channel: int) -> UserError:
         number = self.cell.program.instructions.index(instruction)
         text = f"instruction {number}{instruction.line_text} of the cell {self.name!r}"
         return empty_channel(text, channel)
 
-    def _scratchpad(self, instruction: Instruction, values: Sequence[Word]) -> Word:
-        loads = instruction.opcode is Opcode.LSW
+    def _scratchpad(self, instruction: isa.Instruction, values: Sequence[Word]) -> Word:
+        loads = instruction.opcode is isa.Opcode.LSW
         address = bits(values[0] if loads else values[1])
         if address >= self._core.scratchpad_words:
             raise UserError(
@@ -399,17 +388,17 @@ _OTHER_TAG: Cause = (Stall.STARVED, None)
 """Tokens are there, and no instruction for them."""
 
 
-# Stream units that run: nests, addresses, tags, and the memory behind them.
+# Stream units at run time: nests, addresses, tags, and the memory behind them.
 #
-# Goes in: a unit and the memory.  Comes out: its steps, at most one per cycle.  Addresses outside
-# of a tensor are refused when they occur.
+# A unit makes at most one step per cycle.  Addresses outside of a tensor are refused when they
+# occur.
 
 Step = tuple[int, int]
 """An address, 0 without a tensor, and a tag."""
 
 
 class TensorMemory:
-    """A tensor in memory while a design runs, element by element; types are kept when stored."""
+    """A tensor in memory at run time, as words; stores convert to the tensor's type."""
 
     def __init__(self, tensor: Tensor, array: Array) -> None:
         self.tensor = tensor
@@ -417,7 +406,7 @@ class TensorMemory:
         self.words: list[Word] = flat if tensor.type.is_float else [int(v) & MASK for v in flat]
 
     def grow(self, address: int) -> None:
-        """An open tensor is as long as what was stored needs, and zero in between."""
+        """Extend an open tensor with zeros, so that it has this address."""
         if self.tensor.open and 0 <= address < MOST_ELEMENTS:
             zero: Word = 0.0 if self.tensor.type.is_float else 0
             self.words += [zero] * (address + 1 - len(self.words))
@@ -435,7 +424,7 @@ class TensorMemory:
             self.words[address] = (low - (1 << width) if negative else low) & MASK
 
     def array(self) -> Array:
-        """The tensor in memory, of its shape there."""
+        """The tensor as an array, with its shape in memory."""
         type = self.tensor.type
         unsigned = type.kind in (Kind.UINT, Kind.BOOL)
         values = [
@@ -447,11 +436,11 @@ class TensorMemory:
 
 
 class MemorySystem:
-    """The tensors, what is stored in this cycle, and how many words move in it.
+    """The tensors, the stores of the current cycle, and the bandwidth.
 
-    A store is seen from the next cycle on.  ``words`` is how many words all units together move in
-    a cycle, ``None`` for any number; where it is less than they ask for, who has waited longest is
-    served first, and among these the first unit of the netlist.
+    A store is visible from the next cycle on.  ``words`` is how many words all units together move
+    in a cycle (``None``: any number).  If units request more, those that have waited longest are
+    served first, and among these the first in the netlist.
     """
 
     def __init__(self, tensors: dict[str, TensorMemory], words: int | None) -> None:
@@ -464,7 +453,7 @@ class MemorySystem:
         self._stores.append((tensor, address, word))
 
     def end_of_cycle(self, now: int) -> None:
-        """Serve those who ask, as many as the bandwidth allows, and write what was stored."""
+        """Serve as many requests as the bandwidth allows, and perform the stores."""
         if self.asking:
             queue = sorted(self.asking, key=lambda unit: (unit.asks_since, unit.number))
             self.asking.clear()
@@ -482,7 +471,7 @@ def nest_steps(unit: StreamUnit) -> Iterator[Step]:
     address = unit.address or AffineSum()
     extents = [loop.extent for loop in unit.loops]
     if any(extent.constant < 1 and not extent.coefficients for extent in extents):
-        return iter(())  # at once, however long the loops around it are
+        return iter(())  # checked first, because the loops around an empty one may be long
 
     def level(depth: int, outer: tuple[int, ...]) -> Iterator[Step]:
         if depth == len(extents):
@@ -509,7 +498,7 @@ def _tag(cases: tuple[TagCase, ...], indices: tuple[int, ...]) -> int:
 
 
 class PlacedUnit(PlacedPart):
-    """A stream unit that runs; ``number`` is its place in the netlist."""
+    """A stream unit at run time; ``number`` is its position in the netlist."""
 
     def __init__(
         self,
@@ -538,7 +527,7 @@ class PlacedUnit(PlacedPart):
 
     @property
     def finished(self) -> bool:
-        """Whether its nest is done; a unit without a nest is always ready to end."""
+        """Whether its nest is done; a unit without a nest never holds up the end of the run."""
         return self._at_address or self._next is None
 
     def _advance(self) -> None:
@@ -574,7 +563,7 @@ class PlacedUnit(PlacedPart):
         self.rest(now, stall, queue)
 
     def refused(self, now: int) -> None:
-        """There was no bandwidth left in this cycle."""
+        """Note that there was no bandwidth left in this cycle."""
         loads = self.unit.kind in (UnitKind.LOAD, UnitKind.LOAD_AT)
         self.rest(now, Stall.STARVED if loads else Stall.BLOCKED)
         self.agenda.add(now + 1, self)
@@ -603,7 +592,7 @@ class PlacedUnit(PlacedPart):
         self.fired(now)
 
     def _checked(self, address: int) -> TensorMemory:
-        assert self._tensor is not None  # the wiring refuses such units
+        assert self._tensor is not None  # wire() refuses such units
         if self.unit.kind is UnitKind.STORE_AT:
             self._tensor.grow(address)
         if 0 <= address < len(self._tensor.words):

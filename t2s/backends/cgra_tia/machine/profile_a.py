@@ -1,34 +1,39 @@
 """The interpreter of profile A: programs in an array, cycle by cycle.
 
-Goes in: a program for each processing element, row by row, and the words of the memory.  Comes
-out: the memory at the end, the number of the last cycle (from 0), and for each processing element
-how many instructions it retired and in how many cycles none could fire.
+The input is a program for each processing element, row by row, and the words of the memory.  The
+result is the memory at the end, the number of the last cycle (from 0), and for each element how
+many instructions it retired and in how many cycles none could fire.
 
-Channel 0, 1, 2, 3 of an element is its neighbor in the north, east, south, west.  In a cycle, all
-of it from the state at its start: each element fires, or does not; each link moves a token if
-there is one and the receiver's FIFO is not full; each read port hands on the datum that is pending
-and takes the next address; each write port that has an address and a datum stores it.  The run
-ends when all elements have halted and no FIFO holds anything.  Refused: operators that no public
-machine has, and runs that get stuck or take too long.
+Channels 0, 1, 2, 3 of an element lead to its neighbors in the north, east, south, west.  In a
+cycle, based on the state at its start, each element fires or does not; each link moves a token if
+there is one and the receiver's FIFO is not full; each read port delivers its pending datum and
+takes the next address; each write port with an address and a datum stores it.  The run ends when
+all elements have halted and all FIFOs are empty.  Refused: operators that no public machine has,
+deadlocks, and runs beyond the limit of cycles.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from t2s.backends.cgra_tia.fabric import CoreParameters
-from t2s.backends.cgra_tia.machine.profile_a_elements import (
-    PublicElement,
-    PublicFifo,
-    PublicLink,
-    ReadPort,
-    WritePort,
-)
+from t2s.backends.cgra_tia.fabric import CoreParameters, array_wires
 from t2s.backends.cgra_tia.machine.words import SCRATCHPAD, word_meanings
-from t2s.backends.cgra_tia.program import CellProgram
+from t2s.backends.cgra_tia.program import (
+    CellProgram,
+    FromChannel,
+    FromRegister,
+    Immediate,
+    Instruction,
+    Opcode,
+    Source,
+    ToOutputs,
+    ToPredicate,
+    ToRegister,
+)
 from t2s.backends.cgra_tia.text.checks import check_operators
 from t2s.backends.cgra_tia.text.places import block_name
 from t2s.core.display import NotebookCard, NotebookDisplay
@@ -36,12 +41,10 @@ from t2s.core.errors import UserError
 from t2s.core.ops import Array
 from t2s.core.svg import PALETTE, Bar, SvgPicture, bar_chart
 
-_NORTH, _EAST, _SOUTH, _WEST = range(4)
-
 
 @dataclass(kw_only=True)
 class PublicArray:
-    """What runs; ``changes`` are the FIFOs that change in the current cycle."""
+    """The array at run time; ``changes`` are the FIFOs that change in the current cycle."""
 
     elements: list[PublicElement] = field(default_factory=list)
     links: list[PublicLink] = field(default_factory=list)
@@ -49,28 +52,8 @@ class PublicArray:
     writes: list[WritePort] = field(default_factory=list)
     changes: list[PublicFifo] = field(default_factory=list)
 
-    def _link(self, source: PublicFifo, sink: PublicFifo) -> None:
+    def link(self, source: PublicFifo, sink: PublicFifo) -> None:
         self.links.append(PublicLink(source, sink))
-
-    def neighbors(self, one: int, side: int, other: int) -> None:
-        """Wire an element to the one at its side, both ways."""
-        first, second = self.elements[one], self.elements[other]
-        back = (side + 2) % 4
-        self._link(first.outputs[side], second.inputs[back])
-        self._link(second.outputs[back], first.inputs[side])
-
-    def read_port(self, element: int, side: int) -> None:
-        port = ReadPort(f"read port {len(self.reads)}", self.changes)
-        self._link(self.elements[element].outputs[side], port.addresses)
-        self._link(port.data, self.elements[element].inputs[side])
-        self.reads.append(port)
-
-    def write_port(self, address: tuple[int, int], data: tuple[int, int]) -> None:
-        """A write port at two outputs, each an element and a side."""
-        port = WritePort(f"write port {len(self.writes)}", self.changes)
-        for (element, side), fifo in ((address, port.addresses), (data, port.data)):
-            self._link(self.elements[element].outputs[side], fifo)
-        self.writes.append(port)
 
 
 def public_array(
@@ -78,28 +61,24 @@ def public_array(
 ) -> PublicArray:
     """The array of a shape (rows, columns), or one element alone, before its first cycle."""
     array = PublicArray()
-    array.elements.extend(
+    elements = [
         PublicElement(block_name(number, program.label), program, core, array.changes)
         for number, program in enumerate(programs)
-    )
-    if shape is None:
-        array.read_port(0, _NORTH)
-        array.read_port(0, _EAST)
-        array.write_port((0, _SOUTH), (0, _WEST))
-        return array
-    rows, columns = shape
-    for row in range(rows):
-        for column in range(columns):
-            number = row * columns + column
-            if column + 1 < columns:
-                array.neighbors(number, _EAST, number + 1)
-            if row + 1 < rows:
-                array.neighbors(number, _SOUTH, number + columns)
-    for column in range(columns):
-        array.read_port(column, _NORTH)
-    last = (rows - 1) * columns
-    for column in range(0, columns - 1, 2):
-        array.write_port((last + column, _SOUTH), (last + column + 1, _SOUTH))
+    ]
+    array.elements.extend(elements)
+    wires = array_wires(shape)
+    for (element, side), (neighbor, opposite) in wires.links.items():
+        array.link(elements[element].outputs[side], elements[neighbor].inputs[opposite])
+    for element, side in wires.reads:
+        read = ReadPort(f"read port {len(array.reads)}", array.changes)
+        array.link(elements[element].outputs[side], read.addresses)
+        array.link(read.data, elements[element].inputs[side])
+        array.reads.append(read)
+    for ends in wires.writes:
+        write = WritePort(f"write port {len(array.writes)}", array.changes)
+        for (element, side), fifo in zip(ends, (write.addresses, write.data), strict=True):
+            array.link(elements[element].outputs[side], fifo)
+        array.writes.append(write)
     return array
 
 
@@ -110,21 +89,21 @@ SHOWN_ELEMENTS = 8
 
 
 class TriggeredDeadlockError(UserError):
-    """A program got stuck: nothing can happen any more, and it has not ended."""
+    """A program has not ended, and nothing can happen any more."""
 
 
 class TriggeredLimitError(UserError):
-    """A program had not ended at the limit of cycles."""
+    """A program had not ended when it reached the limit of cycles."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublicRun(NotebookDisplay):
-    """What a run came to.
+    """The result of a run.
 
     ``cycles`` is the number of the last cycle, from 0, as the public simulator counts; ``memory``
-    are the words at the end (uint32).  ``labels``, ``retired`` and ``untriggered`` are by element;
-    ``trace``, where it was asked for, has a row for each cycle, the last one among them, and a
-    column for each element: the number of the instruction that fired, or -1.
+    are the words at the end (uint32).  ``labels``, ``retired`` (instructions) and ``untriggered``
+    (cycles) are by element.  ``trace``, if requested, has a row for each cycle, including the last
+    one, and a column for each element: the number of the instruction that fired, or -1.
     """
 
     cycles: int
@@ -135,7 +114,7 @@ class PublicRun(NotebookDisplay):
     trace: Array | None = field(repr=False, default=None)
 
     def picture(self) -> SvgPicture:
-        """Instructions of each element, and the cycles in which it could fire none."""
+        """The instructions of each element, and the cycles in which it could not fire."""
         bars = [
             Bar(
                 name=label,
@@ -180,14 +159,14 @@ def run_public(
 ) -> PublicRun:
     """Run programs to their end.
 
-    ``shape`` has rows and columns; without it there is one element with read ports in the north
-    and in the east, the addresses of its write port in the south and the data in the west.
+    ``shape`` has rows and columns.  Without it there is one element, with read ports in the north
+    and the east, and a write port with its addresses in the south and its data in the west.
 
     Raises ``UserError`` for operators that no public machine has and for addresses beyond the
     memory or a scratchpad, ``TriggeredDeadlockError`` and ``TriggeredLimitError``.
     """
-    there = frozenset(word_meanings(core.word_width)) | SCRATCHPAD
-    check_operators(programs, there, "the public machine")
+    operators = frozenset(word_meanings(core.word_width)) | SCRATCHPAD
+    check_operators(programs, operators, "the public machine")
     array = public_array(programs, core, shape)
     words: list[int] = memory.tolist()
     trace: list[list[int]] = []
@@ -215,7 +194,7 @@ def run_public(
 
 
 def _move(array: PublicArray, words: list[int], tokens: int) -> tuple[int, bool]:
-    """The second half of a cycle: how many tokens there are after it, and whether any moved."""
+    """The second half of a cycle: the number of tokens after it, and whether any moved."""
     for link in array.links:
         link.step()
     for read in array.reads:
@@ -246,23 +225,23 @@ def _stuck(array: PublicArray, cycle: int) -> TriggeredDeadlockError:
         fifos += [port.addresses, port.data]
     for write in array.writes:
         fifos += [write.addresses, write.data]
-    left = [str(fifo) for fifo in fifos if fifo.tokens]
+    filled = [str(fifo) for fifo in fifos if fifo.tokens]
     more = len(waits) - SHOWN_ELEMENTS
     notes = waits[:SHOWN_ELEMENTS] + ([f"and {more} more elements wait"] if more > 0 else [])
-    if left:
-        notes.append("tokens are left in " + ", ".join(left[:SHOWN_ELEMENTS]))
+    if filled:
+        notes.append("tokens are left in " + ", ".join(filled[:SHOWN_ELEMENTS]))
     return TriggeredDeadlockError(
         f"the program is stuck in cycle {cycle:,}: nothing moves any more",
         expected="that all elements halt, and all tokens are taken",
         given=f"{len(waits)} of {len(array.elements)} elements have not halted"
         if waits
-        else "all elements have halted, and nobody takes the tokens that are left",
+        else "all elements have halted, and nothing takes the remaining tokens",
         notes=[(None, note) for note in notes],
     )
 
 
 def _wait(element: PublicElement) -> str:
-    """What keeps the instructions of an element from firing that its predicates allow."""
+    """What keeps the instructions that match the predicates of an element from firing."""
     reasons = []
     for number in element.candidates():
         instruction = element.program.instructions[number]
@@ -282,3 +261,264 @@ def _wait(element: PublicElement) -> str:
             f"{element.name} has no instruction for its predicates {element.predicates:0{width}b}"
         )
     return f"{element.name}: " + "; ".join(reasons)
+
+
+# The components of an array of profile A: FIFOs, links, memory ports and processing elements.
+#
+# All of them see the state at the start of a cycle: puts and takes become visible in the next one,
+# after ``commit``.  An element fires the first instruction whose trigger holds, with all effects at
+# once; if the result and the constants write the same predicate, the constant wins.
+
+PORT_DEPTH = 4
+"""Tokens in each FIFO of a memory port."""
+
+
+class PublicFifo:
+    """A FIFO of tokens (tag, word).
+
+    ``name`` is for messages.  A FIFO that changes in a cycle enters itself in ``changes``, a list
+    that all FIFOs of an array share; its ``owner`` is then visited again.
+    """
+
+    __slots__ = ("_changes", "_put", "_taken", "depth", "name", "owner", "tokens")
+
+    def __init__(
+        self,
+        name: str,
+        depth: int,
+        changes: list[PublicFifo],
+        owner: PublicElement | None = None,
+    ) -> None:
+        self.name = name
+        self.depth = depth
+        self.owner = owner
+        self.tokens: deque[tuple[int, int]] = deque()
+        self._changes = changes
+        self._put: tuple[int, int] | None = None
+        self._taken = False
+
+    @property
+    def full(self) -> bool:
+        return len(self.tokens) >= self.depth
+
+    def put(self, tag: int, word: int) -> None:
+        if not self._taken:
+            self._changes.append(self)
+        self._put = (tag, word)
+
+    def take(self) -> tuple[int, int]:
+        if self._put is None:
+            self._changes.append(self)
+        self._taken = True
+        return self.tokens[0]
+
+    def commit(self) -> int:
+        """Let the changes of this cycle take effect; returns the change in the number of tokens."""
+        more = 0
+        if self._taken:
+            self.tokens.popleft()
+            self._taken = False
+            more -= 1
+        if self._put is not None:
+            self.tokens.append(self._put)
+            self._put = None
+            more += 1
+        if self.owner is not None:
+            self.owner.changed = True
+        return more
+
+    def __str__(self) -> str:
+        return f"{self.name} ({len(self.tokens)} of {self.depth} tokens)"
+
+
+class PublicLink:
+    """A wire from a sender's FIFO to a receiver's, for one token per cycle."""
+
+    __slots__ = ("sink", "source")
+
+    def __init__(self, source: PublicFifo, sink: PublicFifo) -> None:
+        self.source = source
+        self.sink = sink
+
+    def step(self) -> None:
+        if self.source.tokens and not self.sink.full:
+            self.sink.put(*self.source.take())
+
+
+class ReadPort:
+    """Takes addresses, and returns the words there with the tags of the addresses."""
+
+    def __init__(self, name: str, changes: list[PublicFifo]) -> None:
+        self.name = name
+        self.addresses = PublicFifo(f"the addresses of {name}", PORT_DEPTH, changes)
+        self.data = PublicFifo(f"the data of {name}", PORT_DEPTH, changes)
+        self._pending: tuple[int, int] | None = None
+
+    def step(self, memory: list[int]) -> None:
+        if self._pending is not None and not self.data.full:
+            self.data.put(*self._pending)
+            self._pending = None
+        if self._pending is None and self.addresses.tokens:
+            tag, address = self.addresses.take()
+            self._pending = (tag, memory[checked_address(self.name, address, memory)])
+
+
+class WritePort:
+    """Takes an address and a word in the same cycle, and stores the word there."""
+
+    def __init__(self, name: str, changes: list[PublicFifo]) -> None:
+        self.name = name
+        self.addresses = PublicFifo(f"the addresses of {name}", PORT_DEPTH, changes)
+        self.data = PublicFifo(f"the data of {name}", PORT_DEPTH, changes)
+
+    def step(self, memory: list[int]) -> None:
+        if self.addresses.tokens and self.data.tokens:
+            _, address = self.addresses.take()
+            _, word = self.data.take()
+            memory[checked_address(self.name, address, memory)] = word
+
+
+def checked_address(port: str, address: int, memory: list[int]) -> int:
+    """The address; raises ``UserError`` if the memory has no word there."""
+    if address < len(memory):
+        return address
+    raise UserError(
+        f"{port} is asked for a word beyond the memory",
+        expected=f"an address from 0 to {len(memory) - 1}",
+        given=str(address),
+        hint="give a larger memory with words=...",
+    )
+
+
+def empty_channel(instruction: str, channel: int) -> UserError:
+    """The error of a firing that uses an empty channel without a check in its trigger."""
+    return UserError(
+        f"{instruction} fires without a token in %i{channel}",
+        expected="a token there, as the instruction reads or takes it without a check",
+        given=f"%i{channel} is empty",
+        hint=f"`with %i{channel}.TAG` in its trigger waits for a token",
+    )
+
+
+class PublicElement:
+    """State and counters of a processing element; ``name`` is for messages."""
+
+    def __init__(
+        self, name: str, program: CellProgram, core: CoreParameters, changes: list[PublicFifo]
+    ) -> None:
+        self.name = name
+        self.program = program
+        self.inputs = [
+            PublicFifo(f"%i{number} of {name}", core.channel_depth, changes, self)
+            for number in range(core.inputs)
+        ]
+        self.outputs = [
+            PublicFifo(f"%o{number} of {name}", core.channel_depth, changes, self)
+            for number in range(core.outputs)
+        ]
+        self.predicates = 0
+        self.registers = [0] * core.registers
+        for number, word in program.initial:
+            self.registers[number] = word
+        self.scratchpad = [0] * core.scratchpad_words
+        self.halted = False
+        self.retired = 0
+        self.untriggered = 0
+        self.changed = True
+        self._core = core
+        self._meanings = word_meanings(core.word_width)
+        self._unchecked = [instruction.unchecked for instruction in program.instructions]
+        self._candidates: dict[int, tuple[int, ...]] = {}
+
+    def step(self) -> int:
+        """Fire if possible; returns the number of the instruction, or -1."""
+        if self.halted:
+            return -1
+        if self.changed:
+            for number in self.candidates():
+                instruction = self.program.instructions[number]
+                if self.obstacle(instruction) is None:
+                    for channel in self._unchecked[number]:
+                        self._require_token(number, channel)
+                    self._fire(instruction)
+                    self.retired += 1
+                    return number
+            self.changed = False
+        self.untriggered += 1
+        return -1
+
+    def candidates(self) -> tuple[int, ...]:
+        """The numbers of the instructions that match the predicates, in textual order."""
+        matching = self._candidates.get(self.predicates)
+        if matching is None:
+            matching = tuple(
+                number
+                for number, instruction in enumerate(self.program.instructions)
+                if instruction.trigger.matches(self.predicates)
+            )
+            self._candidates[self.predicates] = matching
+        return matching
+
+    def obstacle(self, instruction: Instruction) -> PublicFifo | None:
+        """The FIFO that keeps an instruction from firing: empty, with another tag, or full."""
+        for check in instruction.trigger.checks:
+            fifo = self.inputs[check.channel]
+            if not fifo.tokens or (fifo.tokens[0][0] == check.tag) is not check.equal:
+                return fifo
+        if isinstance(instruction.destination, ToOutputs):
+            for channel in instruction.destination.channels:
+                if self.outputs[channel].full:
+                    return self.outputs[channel]
+        return None
+
+    def _fire(self, instruction: Instruction) -> None:
+        values = [self._value(source) for source in instruction.sources]
+        a, b, c = values + [0] * (3 - len(values))
+        match instruction.opcode:
+            case Opcode.LSW:
+                result = self.scratchpad[self._scratch(a, instruction)]
+            case Opcode.SSW:
+                self.scratchpad[self._scratch(b, instruction)] = a
+                result = 0
+            case opcode:
+                result = self._meanings[opcode](a, b, c)
+        self.halted = instruction.opcode is Opcode.HALT
+        match instruction.destination:
+            case ToOutputs(channels=channels, tag=tag):
+                for channel in channels:
+                    self.outputs[channel].put(tag, result)
+            case ToRegister(number=number):
+                self.registers[number] = result
+            case ToPredicate(number=number):
+                bit = 1 << number
+                self.predicates = self.predicates | bit if result else self.predicates & ~bit
+        for channel in instruction.takes:
+            self.inputs[channel].take()
+        self.predicates = self.predicates & ~instruction.clears | instruction.sets
+
+    def _value(self, source: Source) -> int:
+        match source:
+            case FromRegister(number=number):
+                return self.registers[number]
+            case FromChannel(number=number):
+                return self.inputs[number].tokens[0][1]
+            case Immediate(pattern=pattern):
+                return self._core.extended(pattern)
+
+    def _require_token(self, number: int, channel: int) -> None:
+        """Raise ``UserError`` if an instruction that fires uses an empty channel."""
+        if self.inputs[channel].tokens:
+            return
+        line = self.program.instructions[number].line_text
+        raise empty_channel(f"instruction {number}{line} of {self.name}", channel)
+
+    def _scratch(self, address: int, instruction: Instruction) -> int:
+        if address < len(self.scratchpad):
+            return address
+        position = instruction.position
+        raise UserError(
+            f"{self.name} goes beyond its scratchpad"
+            + (f" in line {position.line}" if position is not None else ""),
+            expected=f"an address from 0 to {len(self.scratchpad) - 1}",
+            given=f"{instruction.opcode.value} of address {address}",
+        )

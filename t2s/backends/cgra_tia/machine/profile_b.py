@@ -1,9 +1,9 @@
 """The interpreter of profile B: a placed design, cycle by cycle.
 
-Goes in: a ``PlacedDesign`` and the user's arrays.  Comes out: the outputs, exact cycles, and for
-each cell and unit where its cycles went.  ``netlist.py`` says what time means.  Refused: wrong
-inputs, designs that cannot be wired, and runs that get stuck, which name cells, units, nets and how
-full they are, or do not end in time.
+The input is a ``PlacedDesign`` and the user's arrays; the result are the outputs, exact cycles, and
+for each cell and unit where its cycles went.  ``netlist.py`` has the timing rules.  Refused: wrong
+inputs, designs that cannot be wired, deadlocks (naming cells, units, nets and how full these are),
+and runs beyond the limit of cycles.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ SHOWN_PARTS = 8
 
 
 class PlacedDeadlockError(UserError):
-    """A placed design got stuck: units have steps left, or tokens were never taken."""
+    """A placed design deadlocked: units have steps left, or tokens were never taken."""
 
 
 class PlacedLimitError(UserError):
-    """A placed design had not ended at the limit of cycles."""
+    """A placed design had not ended when it reached the limit of cycles."""
 
 
 def stuck_error(wired: WiredDesign, name: str) -> PlacedDeadlockError:
-    """The error of a design in which nothing will happen any more."""
+    """The error of a design in which nothing can happen any more."""
     waits = list(_waits(wired))
     unfinished = wired.agenda.unfinished
-    left = [queue for queue in wired.queues if queue.tokens]
+    filled = [queue for queue in wired.queues if queue.tokens]
     cycle = max((part.last for part in wired.parts), default=0)
     shown = waits[:SHOWN_PARTS]
     if len(waits) > SHOWN_PARTS:
         shown.append((None, f"and {len(waits) - SHOWN_PARTS} more parts wait"))
     given = f"{unfinished} units with steps left" if unfinished else "all units done"
-    if left:
-        fullest = ", ".join(map(str, left[:SHOWN_PARTS]))
-        given += f"; tokens left in {fullest}" + (", ..." if len(left) > SHOWN_PARTS else "")
+    if filled:
+        fullest = ", ".join(map(str, filled[:SHOWN_PARTS]))
+        given += f"; tokens left in {fullest}" + (", ..." if len(filled) > SHOWN_PARTS else "")
     return PlacedDeadlockError(
         f"{name!r} is stuck after cycle {cycle:,}",
         location=next((place for place, _ in waits if place is not None), None),
@@ -73,7 +73,7 @@ def stuck_error(wired: WiredDesign, name: str) -> PlacedDeadlockError:
 
 
 def _waits(wired: WiredDesign) -> Iterator[tuple[SourceLocation | None, str]]:
-    """Every part that waits though it has something to do, units first."""
+    """Every part that still has something to do but waits, units first."""
     for part in (*wired.units.values(), *wired.cells.values()):
         nest = isinstance(part, PlacedUnit) and not part.finished
         if nest or any(queue.tokens for queue in part.inputs.values()):
@@ -119,12 +119,12 @@ SHARES = ("busy", "starved", "blocked", "waiting", "idle")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartTally:
-    """Where the cycles of a cell or a unit went; the five kinds add up to those of the run.
+    """Where the cycles of a cell or a unit went; the five kinds add up to the cycles of the run.
 
-    ``busy`` is how often it fired, ``starved`` and ``blocked`` are cycles without a token or
-    without room, ``waiting`` those for a result of its own FMA, ``idle`` those before its first
-    and after its last firing.  ``first`` and ``last`` are the cycles of these (0: none);
-    ``starved_by`` and ``blocked_by`` are cycles by net.
+    ``busy`` is how often it fired.  ``starved`` and ``blocked`` are the cycles in which it lacked a
+    token or room, ``waiting`` those in which it waited for a result of its own FMA, ``idle`` those
+    before its first and after its last firing.  ``first`` and ``last`` are the cycles of these
+    (0: none); ``starved_by`` and ``blocked_by`` are cycles by net.
     """
 
     busy: int
@@ -142,8 +142,8 @@ class PartTally:
 class PlacedRun:
     """A run: ``outputs`` by the user's names, ``cycles`` from 1, ``cells`` and ``units`` by name.
 
-    ``fma_usage`` is how many of the fabric's FMAs the design uses, and ``utilization`` how often
-    those that it uses fire: firings over cells times cycles.
+    ``fma_usage`` is the fraction of the fabric's FMAs that the design uses, and ``utilization`` the
+    fraction of cycles in which these fire.
     """
 
     name: str
@@ -155,7 +155,7 @@ class PlacedRun:
     utilization: float
 
     def shares(self) -> dict[str, dict[str, float]]:
-        """For each cell and unit, by name, the share of the run's cycles of each kind, 0 to 1."""
+        """The fraction (0 to 1) of the run's cycles of each kind, by name of the cell or unit."""
         return {
             name: {kind: getattr(row, kind) / max(self.cycles, 1) for kind in SHARES}
             for name, row in {**self.cells, **self.units}.items()
@@ -190,12 +190,12 @@ def run_placed(
 ) -> PlacedRun:
     """Run a placed design to its end.
 
-    ``fused`` says whether ``fmac`` rounds once or, as numpy, twice.  ``words_per_cycle`` is what
-    the memory gives to all units together (``None``: any number), ``memory_latency`` the cycles
+    ``fused`` says whether ``fmac`` rounds once or, like numpy, twice.  ``words_per_cycle`` is the
+    memory bandwidth of all units together (``None``: unlimited), ``memory_latency`` the cycles
     until a loaded word leaves its unit.
 
-    Raises ``UserError``: for inputs of wrong names, shapes or types, for a design that cannot be
-    wired, for addresses outside of a tensor; ``PlacedDeadlockError`` and ``PlacedLimitError``.
+    Raises ``UserError`` for inputs of wrong names, shapes or types, a design that cannot be wired,
+    and addresses outside of a tensor; ``PlacedDeadlockError`` and ``PlacedLimitError``.
     """
     _check_count("max_cycles", max_cycles, 1)
     _check_count("memory_latency", memory_latency, 0)
@@ -211,7 +211,7 @@ def run_placed(
     cycles = max((part.last for part in wired.parts), default=0)
     stored = {name: tensor.array() for name, tensor in tensors.items()}
     used = [cell.name for cell in netlist.cells if cell.kind is CellKind.FMA]
-    there = len(design.fabric.cells(CellKind.FMA))
+    fmas = len(design.fabric.cells(CellKind.FMA))
     firings = sum(wired.cells[name].firings for name in used)
     return PlacedRun(
         name=netlist.name,
@@ -219,7 +219,7 @@ def run_placed(
         cycles=cycles,
         cells={name: _tally(part, cycles) for name, part in wired.cells.items()},
         units={name: _tally(part, cycles) for name, part in wired.units.items()},
-        fma_usage=len(used) / there if there else 0.0,
+        fma_usage=len(used) / fmas if fmas else 0.0,
         utilization=firings / (len(used) * cycles) if used and cycles else 0.0,
     )
 
@@ -228,7 +228,7 @@ def _check_count(name: str, value: object, least: int) -> None:
     count = as_int(value)
     if count is None or count < least:
         raise UserError(
-            f"{name} must be a count",
+            f"{name} must be a {'positive' if least else 'non-negative'} integer",
             location=user_location(),
             expected=f"a whole number of at least {least}",
             given=repr(value),
@@ -236,7 +236,7 @@ def _check_count(name: str, value: object, least: int) -> None:
 
 
 def _memory(tensor: Tensor, arrays: Mapping[str, Array]) -> TensorMemory:
-    """A tensor with what is in it at the start."""
+    """A tensor with its initial content."""
     type = tensor.type
     words = type.bits == 64 if type.kind is Kind.FLOAT else type.kind is not Kind.BFLOAT
     if not words or type.lanes > 1:
@@ -252,7 +252,7 @@ def _memory(tensor: Tensor, arrays: Mapping[str, Array]) -> TensorMemory:
 
 
 def _run(wired: WiredDesign, memory: MemorySystem, name: str, max_cycles: int) -> None:
-    """Let the parts step until the design ends; raises ``UserError`` where it does not."""
+    """Step the parts until the design ends; raises ``UserError`` if it does not."""
     agenda = wired.agenda
     for part in wired.parts:
         agenda.add(1, part)
@@ -267,7 +267,7 @@ def _run(wired: WiredDesign, memory: MemorySystem, name: str, max_cycles: int) -
                 location=user_location(),
                 expected="a run that ends within max_cycles",
                 given=f"{agenda.unfinished} unfinished units, {agenda.tokens} tokens on their way",
-                hint="give more max_cycles, or look for tokens that circulate for ever",
+                hint="give more max_cycles, or look for tokens that circulate forever",
             )
         for part in parts:
             if part.looked != now:
@@ -297,10 +297,10 @@ def _tally(part: PlacedPart, cycles: int) -> PartTally:
     )
 
 
-# From a placed design to the parts that run, all of them connected.
+# Wiring: from a placed design to connected parts.
 #
-# Goes in: a ``PlacedDesign`` and its memory.  Refused: designs that no machine can be, such as two
-# nets at one port, a program that breaks a rule, or an FMA's work in a cell that has none.
+# Refused: impossible machines, such as two nets at one port, a program that breaks a rule, or an
+# FMA operator in a cell without FMA.
 
 _UNIT_INPUTS = {
     UnitKind.LOAD: 0,
@@ -336,7 +336,7 @@ class WiredDesign:
 def wire(
     design: PlacedDesign, memory: MemorySystem, *, fused: bool, memory_latency: int
 ) -> WiredDesign:
-    """The parts of a design, connected; raises ``UserError`` for one that cannot be."""
+    """The parts of a design, connected; raises ``UserError`` for an impossible machine."""
     agenda = Agenda()
     meanings = token_meanings(fused)
     checked: set[CellProgram] = set()
@@ -368,7 +368,7 @@ def wire(
 def _connect(
     design: PlacedDesign, net: Net, parts: Mapping[str, PlacedPart], memory_latency: int
 ) -> Iterator[ChannelQueue]:
-    """The branches of a net, put into the ports at their ends."""
+    """Connect the branches of a net to the ports at their ends."""
     source = _end(design, net, net.source, parts, sends=True)
     branches = design.branches.get(net.name, ())
     if len(branches) != len(net.sinks) or net.source.port in source.outputs:
@@ -400,7 +400,7 @@ def _connect(
 
 
 def _pipeline(part: PlacedPart, port: int, design: PlacedDesign, memory_latency: int) -> int:
-    """Cycles until a result leaves an output, all of its results alike."""
+    """Cycles until a result leaves an output; the same for all of its results."""
     if isinstance(part.origin, StreamUnit):
         loads = part.origin.kind in (UnitKind.LOAD, UnitKind.LOAD_AT)
         return memory_latency if loads else 0
@@ -425,7 +425,7 @@ def _end(
     if part is None or not 0 <= end.port < count:
         side = "output" if sends else "input"
         raise UserError(
-            f"the net {net.name!r} ends at what is not there",
+            f"the net {net.name!r} ends at a missing part or port",
             location=net.location,
             expected=f"an {side} from 0 to {count - 1}" if part else "a cell or unit of the design",
             given=f"{side} {end.port} of {end.part!r}",

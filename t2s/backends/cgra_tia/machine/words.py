@@ -1,10 +1,10 @@
 """What the operators compute: on words of 32 or 64 bits, and on words that are float64.
 
-Goes in: words as bit patterns (whole numbers from 0).  Comes out: such a word.  A token of profile
-B holds a word as a whole number or as a Python float with the same bits, whichever the operator
-before made, so that chains of one kind convert nothing.  Arithmetic on floats rounds once per
-operator; ``fmac`` once in all, or twice where that is asked for.  Operators that no machine has,
-and those of the scratchpad, which are not functions of words, are not here.
+Words are bit patterns (non-negative integers). A token of profile B holds its word as an integer or
+as a Python float with the same bits, whichever the last operator produced, so that chains of one
+kind need no conversions.  Float arithmetic rounds once per operator; ``fmac`` once in total, or
+twice on request.  Operators that no machine has are not here, nor are those of the scratchpad,
+which are not functions of words.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WordMeaning = Callable[[int, int, int], int]
 
 @cache
 def word_meanings(width: int) -> Mapping[Opcode, WordMeaning]:
-    """The meaning of each operator on words of so many bits."""
+    """The meaning of each operator on words of ``width`` bits."""
     mask = (1 << width) - 1
     top = 1 << width - 1
 
@@ -157,7 +157,7 @@ def _product_error(a: float, b: float, product: float) -> float:
 
 
 def _fused_exactly(a: float, b: float, c: float) -> float:
-    """The same for extreme numbers, by fractions."""
+    """The same for very large or small numbers, with exact fractions."""
     if not (math.isfinite(a) and math.isfinite(b)) or a == 0.0 or b == 0.0:
         return a * b + c
     if not math.isfinite(c):
@@ -173,7 +173,7 @@ def _fused_exactly(a: float, b: float, c: float) -> float:
 
 
 def _whole(value: float) -> int:
-    """The integer towards zero; NaN is 0, and what is too large the largest there is."""
+    """The integer towards zero; NaN becomes 0, and too large values saturate."""
     if math.isnan(value):
         return 0
     least, most = -(1 << WIDTH - 1), (1 << WIDTH - 1) - 1
@@ -206,7 +206,7 @@ def _fmac_twice(a: Word, b: Word, c: Word) -> Word:
 
 @cache
 def token_meanings(once: bool) -> Mapping[Opcode, TokenMeaning]:
-    """The meaning of each operator of profile B; ``once`` says how often ``fmac`` rounds."""
+    """The meaning of each operator of profile B; with ``once``, ``fmac`` rounds only once."""
     table = {opcode: _on_words(meaning) for opcode, meaning in word_meanings(WIDTH).items()}
     table |= {
         opcode: _on_floats(meaning)

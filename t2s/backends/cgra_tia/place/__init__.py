@@ -1,8 +1,8 @@
 """Placement: a netlist gets sites on a fabric, wires, and channels with latencies and capacities.
 
-In goes a ``Netlist``, out comes a ``PlacedDesign``; see ``place_netlist``.  Refused are designs
-with too many parts of a kind, nets that find no way, channels that cannot hold what they have to,
-and circles that never start.
+``place_netlist`` turns a ``Netlist`` into a ``PlacedDesign``.  Refused are designs with too many
+parts of a kind, nets without a route, channels that cannot hold the tokens they have to, and
+recurrence cycles that never start.
 """
 
 from __future__ import annotations
@@ -76,19 +76,19 @@ def place_netlist(
 ) -> PlacedDesign:
     """Place and route a netlist.  Equal arguments give equal designs, on every machine.
 
-    Where a channel has to hold more tokens than it can, the design gets relays: control cells
-    that the netlist did not have.
+    If a channel has to hold more tokens than it can, the design gets additional control cells as
+    relays.
 
     Parameters
     ----------
     seed: chooses among placements of about the same quality.
     balanced: whether all branches of a net group get the latency of the longest and the capacity of
-        the deepest; else each has that of its own way.
-    moves: how many moves the annealer tries; 0 takes the best start as it is.
-    progress: is called now and then.
+        the deepest; otherwise each has those of its own path.
+    moves: how many moves the annealer tries; 0 keeps the best start.
+    progress: is called from time to time.
 
-    Raises ``UserError`` if the design does not fit.  Warns if channels slow it down, and at a
-    Ctrl-C, after which it goes on with the best placement so far.
+    Raises ``UserError`` if the design does not fit.  Warns if channels slow it down, and on Ctrl-C,
+    after which it continues with the best placement so far.
     """
     _check_ends(netlist)
     parts = parts_of(netlist)
@@ -120,13 +120,13 @@ def place_netlist(
 
 
 def _checked(seed: int, moves: int | None, parts: int) -> tuple[int, int]:
-    """The seed and the moves, which follow from the number of parts if they are not given."""
+    """The validated seed and moves; the default of the latter depends on the number of parts."""
     many = _MOVES_OF_A_SMALL_ONE if parts <= _SMALL else min(_MOVES_PER_PART * parts, _MOST_MOVES)
     number, count = as_int(seed), many if moves is None else as_int(moves)
     for value in (number, count):
         if value is None or not 0 <= value < 1 << 63:
             raise UserError(
-                "the seed and the moves of a placement are no such numbers",
+                "invalid seed or moves for a placement",
                 location=user_location(),
                 expected="whole numbers of at least 0, of 64 bits",
                 given=f"seed={seed!r}, moves={moves!r}",
@@ -139,9 +139,9 @@ def _checked(seed: int, moves: int | None, parts: int) -> tuple[int, int]:
 def _relayed(
     design: PlacedDesign, paths: Paths, sites: Sites, progress: Progress | None
 ) -> tuple[PlacedDesign, Paths, TimedBranches]:
-    """The design, with relays where channels have to hold more tokens than they can.
+    """The design with relays for channels that have to hold more tokens than they can.
 
-    It stays as it is where no cells are left for them, or no wires.
+    It is unchanged if no cells or no wires are left for relays.
     """
     fabric = design.fabric
     timed = timed_branches(design.netlist, fabric, paths, balanced=design.balanced)
@@ -164,13 +164,13 @@ def _relayed(
 
 
 def _check_ends(netlist: Netlist) -> None:
-    """Raise ``UserError`` if a net ends at no part, or two parts or nets have one name."""
+    """Raise ``UserError`` for a net without a part at an end, and for duplicate names."""
     parts = [part.name for part in parts_of(netlist)]
     for what, names in (("parts", parts), ("nets", [net.name for net in netlist.nets])):
         twice = next((name for name, count in Counter(names).items() if count > 1), None)
         if twice is not None:
             raise UserError(
-                f"two {what} of {netlist.name!r} have one name",
+                f"two {what} of {netlist.name!r} have the same name",
                 location=netlist.location,
                 expected=f"different names of {what}",
                 given=repr(twice),
@@ -180,7 +180,7 @@ def _check_ends(netlist: Netlist) -> None:
         for part in (net.source.part, *(sink.end.part for sink in net.sinks)):
             if part not in known:
                 raise UserError(
-                    f"the net {net.name!r} of {netlist.name!r} ends at what is not there",
+                    f"the net {net.name!r} of {netlist.name!r} ends at a missing part or port",
                     location=net.location or netlist.location,
                     expected="the name of a cell or of a unit",
                     given=repr(part),
@@ -215,14 +215,14 @@ def _paths(
 
 
 class _Best:
-    """The best placement so far of a run of the annealer."""
+    """The best placement so far in a run of the annealer."""
 
     def __init__(self, problem: Problem, start: list[int]) -> None:
         self.sites = start
         self.cost = sum(half_perimeters(problem, start))
 
     def told(self, sites: list[int], cost: int) -> None:
-        """Keep a placement if it is as good; so the seed has a say where the start is good."""
+        """Keep a placement that is at least as good (on a tie, so that the seed matters)."""
         if cost <= self.cost:
             self.sites, self.cost = sites, cost
 
@@ -235,9 +235,10 @@ def _placements(
     moves: int,
     progress: Progress | None,
 ) -> list[list[int]]:
-    """A site for each part, several times, the shortest nets first.
+    """Several placements (a site for each part), those with the shortest nets first.
 
-    A third of the moves starts, not hot, from the shape of the array, the rest anywhere.
+    A third of the moves starts from the shape of the array, at a low temperature; the rest starts
+    from an arbitrary placement.
     """
     problem = problem_of(netlist, fabric, sites)
     shaped = shaped_start(netlist, fabric, sites, problem)
@@ -250,8 +251,10 @@ def _placements(
     done = 0
     try:
         for number, (best, count, first) in enumerate(runs):
-            for found, cost, tried in annealed(problem, best.sites, seed + number, count, first):
-                best.told(found, cost)
+            for improved_sites, cost, tried in annealed(
+                problem, best.sites, seed + number, count, first
+            ):
+                best.told(improved_sites, cost)
                 done += tried
                 if progress is not None:
                     progress("place", done, moves)
@@ -268,7 +271,7 @@ def _placements(
 
 
 def _in_order(problem: Problem, sites: Sites) -> list[int]:
-    """Each part on the first site that is left for its kind; those with an FMA come first."""
+    """Each part on the first free site of its kind; parts with an FMA come first."""
     taken: set[int] = set()
     start = [0] * len(problem.kinds)
     for part in sorted(range(len(start)), key=lambda part: (problem.kinds[part], part)):
@@ -278,9 +281,9 @@ def _in_order(problem: Problem, sites: Sites) -> list[int]:
 
 
 def _warn_of_rate(design: PlacedDesign, timed: TimedBranches) -> None:
-    """Warn if channels, or circles of tokens, keep the design from a firing in every cycle.
+    """Warn if channels or recurrence cycles keep the design from firing in every cycle.
 
-    Not if its results come at addresses that it computes: then data say when something fires.
+    There is no warning if it stores at computed addresses: then data decide when parts fire.
     """
     limit = channel_limit(design, timed.firers, timed.waits)
     netlist = design.netlist
@@ -292,7 +295,7 @@ def _warn_of_rate(design: PlacedDesign, timed: TimedBranches) -> None:
         return
     shown = ", ".join(limit.parts[:6]) + (", ..." if len(limit.parts) > 6 else "")
     if limit.cause is RateCause.SPACE:
-        given = f"{limit.tokens} firings in {limit.cycles} cycles, for want of room between {shown}"
+        given = f"{limit.tokens} firings in {limit.cycles} cycles, for lack of room between {shown}"
         hint = f"use a fabric with a most_depth above {design.fabric.most_depth}"
     else:
         given = f"{limit.tokens} tokens circulate in {limit.cycles} cycles through {shown}"
@@ -306,33 +309,34 @@ def _warn_of_rate(design: PlacedDesign, timed: TimedBranches) -> None:
     )
 
 
-# Relays: cells that only pass tokens on, where one channel cannot hold as many as have to wait.
+# Relays: cells that only forward tokens, for channels that cannot hold as many tokens as have to
+# wait.
 #
-# In go a netlist and how many relays the ways to some sinks need; out comes a netlist in which the
-# nets of these sinks go on from relay to relay, and each sink hangs on the last one that it needs.
-# A relay is a control cell with a ``mov`` for each tag, so it takes nothing from the rate.
+# The nets to some sinks get a number of relays each: a chain, with each sink connected to the last
+# relay that it needs.  A relay is a control cell with a ``mov`` for each tag, so it does not lower
+# the rate.
 
 
 @dataclass(frozen=True, kw_only=True)
 class RelayedNetlist:
-    """A netlist with relays, and for each new cell the parts that it should be near."""
+    """A netlist with relays, and for each relay the parts that it should be close to."""
 
     netlist: Netlist
     near: Mapping[str, tuple[str, ...]]
 
 
 def with_relays(
-    netlist: Netlist, fabric: CgraFabric, wanted: Mapping[tuple[str, int], int]
+    netlist: Netlist, fabric: CgraFabric, counts: Mapping[tuple[str, int], int]
 ) -> RelayedNetlist:
-    """The netlist with relays; ``wanted`` says how many on the way of a net to a sink, by number.
+    """The netlist with relays; ``wanted`` is their number, by net and number of the sink.
 
-    Nets whose tokens have more tags than a cell has instructions stay as they are.
+    Nets whose tokens have more tags than a cell has instructions are not changed.
     """
     parts = {part.name: part for part in parts_of(netlist)}
     names = NameSupply([*parts, *(net.name for net in netlist.nets)])
     cells, nets, near = list(netlist.cells), list[Net](), dict[str, tuple[str, ...]]()
     for net in netlist.nets:
-        levels = [wanted.get((net.name, number), 0) for number in range(len(net.sinks))]
+        levels = [counts.get((net.name, number), 0) for number in range(len(net.sinks))]
         tags = _tags(parts[net.source.part], net.source.port, fabric)
         if not max(levels, default=0) or len(tags) > fabric.core.instructions:
             nets.append(net)
@@ -364,7 +368,7 @@ def with_relays(
 
 
 def _passing(tags: Sequence[int]) -> CellProgram:
-    """Input 0 goes to output 0, with its tag."""
+    """The program of a relay: input 0 goes to output 0, with its tag."""
     return CellProgram(
         instructions=tuple(
             Instruction(
@@ -380,7 +384,7 @@ def _passing(tags: Sequence[int]) -> CellProgram:
 
 
 def _tags(part: NetCell | StreamUnit, port: int, fabric: CgraFabric) -> list[int]:
-    """The tags that can come from an output."""
+    """The tags that can leave an output."""
     match part:
         case NetCell():
             sent = (item.destination for item in part.program.instructions)
@@ -394,31 +398,35 @@ def _tags(part: NetCell | StreamUnit, port: int, fabric: CgraFabric) -> list[int
 
 
 def _chain(net: Net, relays: Sequence[str], levels: Sequence[int], fabric: CgraFabric) -> list[Net]:
-    """The net, ending at the first relay, and a net from each relay on.
+    """The net up to the first relay, and a net from each relay.
 
-    The tokens that circulate through a sink are spread over the channels on the way to it.
+    The tokens that circulate through a sink are spread over the channels on the path to it.
     """
-    most = fabric.most_depth + 2  # what a channel over no hops can hold
-    left = [sink.tokens for sink in net.sinks]
-    found = []
+    most = fabric.most_depth + 2  # the capacity of a channel without hops
+    remaining = [sink.tokens for sink in net.sinks]
+    nets = []
     for number in range(len(relays) + 1):
         sinks = [
             replace(sink, tokens=max(tokens, 1))
-            for sink, level, tokens in zip(net.sinks, levels, left, strict=True)
+            for sink, level, tokens in zip(net.sinks, levels, remaining, strict=True)
             if level == number
         ]
         if number < len(relays):
             tokens = min(
                 most,
-                max(tokens for tokens, level in zip(left, levels, strict=True) if level > number),
+                max(
+                    tokens
+                    for tokens, level in zip(remaining, levels, strict=True)
+                    if level > number
+                ),
             )
-            left = [max(item - (tokens - 1), 1) for item in left]
+            remaining = [max(item - (tokens - 1), 1) for item in remaining]
             sinks.append(NetSink(end=Endpoint(part=relays[number]), tokens=tokens))
         if number == 0:
-            found.append(replace(net, sinks=tuple(sinks)))
+            nets.append(replace(net, sinks=tuple(sinks)))
         else:
             name = relays[number - 1]
-            found.append(
+            nets.append(
                 Net(
                     name=name,
                     group=f"{net.group}.relay{number}",
@@ -427,28 +435,28 @@ def _chain(net: Net, relays: Sequence[str], levels: Sequence[int], fabric: CgraF
                     location=net.location,
                 )
             )
-    return found
+    return nets
 
 
 def relay_sites(
     near: Mapping[str, tuple[str, ...]], sites: Mapping[str, Site], free: Sequence[Site]
 ) -> dict[str, Site] | None:
-    """A free site for each relay, next to the middle of what it should be near; ``None`` if few."""
-    left = list(free)
-    found: dict[str, Site] = {}
-    if len(near) > len(left):
+    """A free site for each relay, close to its neighbors; ``None`` if too few are left."""
+    remaining = list(free)
+    placed: dict[str, Site] = {}
+    if len(near) > len(remaining):
         return None
     for relay, parts in near.items():
         rows = sorted(sites[part].row for part in parts)
         columns = sorted(sites[part].column for part in parts)
         row, column = rows[len(rows) // 2], columns[len(columns) // 2]
-        found[relay] = min(
-            left,
+        placed[relay] = min(
+            remaining,
             key=lambda site: (
                 abs(site.row - row) + abs(site.column - column),
                 site.row,
                 site.column,
             ),
         )
-        left.remove(found[relay])
-    return found
+        remaining.remove(placed[relay])
+    return placed

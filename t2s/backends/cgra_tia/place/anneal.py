@@ -1,11 +1,11 @@
-"""Simulated annealing: swaps of parts between sites of their kind, for short nets.
+"""Simulated annealing: swaps parts between sites of their kind to shorten nets.
 
-In go the tables of a placement problem (``Problem``) and a start, a site for each part; out comes
-the best placement seen.  The cost is the sum of the half perimeters of the nets, an integer.  All
-choices come from integers alone, a generator of our own and a table of acceptance, so that a seed
-gives the same placement on every machine.
+The input are the tables of a placement problem (``Problem``) and an initial site for each part, the
+result is the best placement seen.  The cost is the sum of the half perimeters of the nets, an
+integer.  All decisions use integers only, with a random number generator and an acceptance table
+of its own, so that a seed gives the same placement on every machine.
 
-``improve`` is a kernel: a function that runs as machine code, and as it is, for tests.
+``improve`` is a kernel: a function that is compiled to machine code, or runs as Python in tests.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Problem:
 
     Attributes
     ----------
-    kinds: of each part the number of its kind; a part may go to sites that allow its kind only.
-    rows, columns, cells: of each site, where it is, and the number of that cell of the grid.
+    kinds: the kind of each part, by number; a part may only go to sites that allow its kind.
+    rows, columns, cells: the position of each site, and the number of its cell of the grid.
     nets_of, nets_from: the nets of part p are ``nets_of[nets_from[p]:nets_from[p + 1]]``.
     parts_of, parts_from: the same for the parts of a net, each part once.
     allowed: whether kind k may go to site s, at ``k * sites + s``.
@@ -83,12 +83,12 @@ class Problem:
 
 
 def half_perimeters(problem: Problem, sites: Sequence[int]) -> list[int]:
-    """Of each net the height plus the width of the box around its parts."""
+    """For each net, the height plus the width of the box around its parts."""
     costs = []
     for first, last in pairwise(problem.parts_from):
-        there = [sites[part] for part in problem.parts_of[first:last]]
-        rows = [problem.rows[site] for site in there]
-        columns = [problem.columns[site] for site in there]
+        members = [sites[part] for part in problem.parts_of[first:last]]
+        rows = [problem.rows[site] for site in members]
+        columns = [problem.columns[site] for site in members]
         costs.append(max(rows) - min(rows) + max(columns) - min(columns))
     return costs
 
@@ -104,8 +104,8 @@ def annealed(
 ) -> Iterator[tuple[list[int], int, int]]:
     """Improve a placement; yields the sites after each temperature, their cost, and the moves.
 
-    The temperature goes down from ``first``.  A Ctrl-C goes through, in compiled code between two
-    temperatures.  What is not ``compiled``, for tests, takes the same steps.
+    The temperature falls from ``first``. A Ctrl-C takes effect between two temperatures in compiled
+    code.  Without ``compiled``, for tests, the steps are the same.
     """
     if not problem.kinds or not moves:
         return
@@ -142,12 +142,12 @@ def _listed(numbers: Integers) -> list[int]:
 
 
 def _seeded(seed: int) -> int:
-    """A state of the generator: neighboring seeds are far from one another."""
+    """A state of the generator; neighboring seeds give distant states."""
     return seed * 69_621 % (_MODULUS - 1) + 1
 
 
 def _temperatures(first: Decimal) -> list[Decimal]:
-    """From the first to the last, each the same fraction of the one before."""
+    """A geometric sequence of temperatures."""
     context = Context(prec=30)
     step = context.divide(context.ln(context.divide(_LAST, first)), _TEMPERATURES - 1)
     return [
@@ -157,9 +157,9 @@ def _temperatures(first: Decimal) -> list[Decimal]:
 
 
 def _acceptance(temperature: Decimal) -> list[int]:
-    """Of each increase of the cost, the draws below which it is accepted.
+    """For each increase of the cost, the bound of the random draws that accept it.
 
-    Decimal numbers are rounded correctly, unlike the logarithms of C libraries.
+    Computed with ``decimal``, which rounds correctly, unlike the logarithms of C libraries.
     """
     context = Context(prec=40)
     of_one = context.exp(context.divide(Decimal(-1), temperature))
@@ -195,15 +195,15 @@ def improve(
 ) -> None:
     """Try some moves at one temperature; changes ``sites``, ``at`` and ``random``.
 
-    A move takes a part to one of the ``window`` sites nearest to it, or to one beside a part that
-    it is connected to; what is there goes where the part was.  Nearly all moves are refused, so
-    how much longer nets may get is drawn first, and a move is given up when even nets of no length
-    could not make up for those looked at so far.  A net with both parts stays as it is; of any
-    other one the box without the part that moves is known.
+    A move takes a part to one of the ``window`` nearest sites, or beside a part that it is
+    connected to, and swaps it with the part there.  Nearly all moves are rejected.  So the allowed
+    increase is drawn first, and a move is abandoned as soon as the remaining nets could not make up
+    for those examined so far, even with length 0.  A net with both parts does not change; for any
+    other one, the box without the moving part is known.
 
-    The rest of the state is found here: the ``costs`` of nets, the sum of those of a part, and the
-    ``boxes`` as ``_measure`` describes them.  ``marks`` and ``touched`` are room for an item for
-    each net.
+    The rest of the state is computed here: the ``costs`` of nets, their sum for each part, and the
+    ``boxes`` that ``_measure`` describes.  ``marks`` and ``touched`` are scratch space with an item
+    for each net.
     """
     state = random[0]
     parts, places = len(kinds), len(rows)
@@ -290,9 +290,9 @@ def _measure(
     part_costs: Integers,
     boxes: Integers,
 ) -> None:
-    """Find what a net costs, its box, and where the edges are without one of the parts on them.
+    """Compute the cost of a net, its box, and its edges without one of the parts on them.
 
-    Where several parts are on an edge, it stays where it is; else it is at the next one inward.
+    An edge with several parts stays where it is, and otherwise moves inward to the next part.
     """
     site = sites[parts_of[parts_from[net]]]
     top = bottom = rows[site]

@@ -1,12 +1,12 @@
 """Buffer sizing: latencies and capacities of the branches of a routed design, and its rate.
 
-In go a netlist and the paths of its branches; out come branches that hold as many tokens as wait
-in them when every part fires in every cycle.  Refused are recurrence cycles that never start, and
-channels that would have to hold more tokens than the fabric has room for.
+Given a netlist and the paths of its branches, each branch gets room for the tokens that wait in it
+when every part fires in every cycle.  Refused are recurrence cycles that never start, and channels
+that would have to hold more tokens than the fabric allows.
 
-A part fires its first time when the longest way to it has passed.  Of two ways from one part to
-another the shorter one has to hold what arrives early: the difference of the first firings, plus
-one.  A load unit, or another part that nobody waits for, starts as late as it can.
+A part first fires after the latency of the longest path to it.  Of two paths from one part to
+another, the shorter one has to hold what arrives early: the difference of the first firings, plus
+one.  A load unit, or any other part without predecessors, starts as late as possible.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.strong_components import strong_components
 
 _SEEN = Fraction(1, 100)
-"""The share of a run that a circle has to cost to limit the rate of a design."""
+"""The share of a run that a cycle has to cost to limit the rate of a design."""
 
 _PASSES = 4
 """How often all parts are moved to later times: those before them make room."""
 
 
 class RateCause(Enum):
-    """What kind of thing limits the rate of a design."""
+    """The kind of limit on the rate of a design."""
 
     SPACE = "channels too shallow"
     TOKENS = "tokens that circulate"
@@ -65,8 +65,9 @@ class RateCause(Enum):
 class RateLimit:
     """Why a design does not fire in every cycle.
 
-    ``parts`` are those of a circle in order, ``nets`` what leads from one to the next one; without
-    ``nets`` the limit is within each of the parts.  Of ``cycles`` each part fires in ``tokens``.
+    ``parts`` are those of a recurrence cycle in order, and ``nets`` connect each to the next one;
+    without ``nets`` the limit is within each of the parts.  Each part fires in ``tokens`` of
+    ``cycles`` cycles.
     """
 
     parts: tuple[str, ...]
@@ -82,7 +83,7 @@ class RateLimit:
 
     @property
     def text(self) -> str:
-        """How often, and why."""
+        """The rate, and what limits it."""
         often = f"{self.tokens} firings in {self.cycles} cycles"
         match self.cause:
             case RateCause.TURNS:
@@ -96,49 +97,46 @@ class RateLimit:
 
 
 def rate_limit(design: PlacedDesign) -> RateLimit | None:
-    """What keeps a design most from a firing in every cycle; ``None`` if nothing does.
+    """The strongest limit on the rate; ``None`` if the design fires in every cycle.
 
-    Not seen are circles of unknown tokens.
+    Cycles with an unknown number of tokens are ignored.
     """
     firers = FiringSites(netlist=design.netlist)
     waits = _waits(design, firers)
     limits = (channel_limit(design, firers, waits), _instruction_limit(design, waits))
-    return min((limit for limit in limits if limit is not None), key=_rate_of, default=None)
-
-
-def _rate_of(limit: RateLimit) -> Fraction:
-    return limit.rate
+    known = [limit for limit in limits if limit is not None]
+    return min(known, key=lambda limit: limit.rate, default=None)
 
 
 def _instruction_limit(design: PlacedDesign, waits: Sequence[BranchWait]) -> RateLimit | None:
-    """The cell that needs most instructions for a token, if it has tokens enough to matter."""
+    """The cell that needs most instructions per token, if it has enough tokens to matter."""
     traffic: dict[str, int | None] = {}
     for wait in waits:
         known, part = wait.traffic, wait.sink.end.part
         before = traffic.get(part, 0)
         traffic[part] = None if known is None or before is None else max(known, before)
     whole = max((wait.traffic or 0 for wait in waits), default=0)
-    found: RateLimit | None = None
+    limit: RateLimit | None = None
     for cell in design.netlist.cells:
         firings = None if len(cell.turns) > 1 else firings_per_token(cell.program)
-        if firings is None or firings <= (1 if found is None else 1 / found.rate):
+        if firings is None or firings <= (1 if limit is None else 1 / limit.rate):
             continue
         tokens = traffic.get(cell.name, 0)
         if tokens is None or _matters(tokens, firings, whole):
-            found = RateLimit(
+            limit = RateLimit(
                 parts=(cell.name,),
                 nets=(),
                 tokens=firings.denominator,
                 cycles=firings.numerator,
                 cause=RateCause.INSTRUCTIONS,
             )
-    return found
+    return limit
 
 
 def channel_limit(
     design: PlacedDesign, firers: FiringSites, waits: Sequence[BranchWait]
 ) -> RateLimit | None:
-    """What keeps a design from a firing in every cycle, as far as channels and turns do."""
+    """The limit on the rate that comes from channels and shared cells."""
     capacities = [
         branch.capacity for net in design.netlist.nets for branch in design.branches[net.name]
     ]
@@ -149,11 +147,11 @@ def channel_limit(
     dependences += firers.turns
     whole = max((wait.traffic or 0 for wait in waits), default=0)
     period = Fraction(firers.period)
-    while (circle := slowest_cycle(len(firers.names), dependences, period)) is not None:
-        rare = _rare(circle, waits)
-        if rare is None or circle.period is None or _matters(rare, circle.period, whole):
-            return _as_limit(circle, waits, firers.names)
-        dependences = [  # all others that are as rare cost less
+    while (cycle := slowest_cycle(len(firers.names), dependences, period)) is not None:
+        rare = _rare(cycle, waits)
+        if rare is None or cycle.period is None or _matters(rare, cycle.period, whole):
+            return _as_limit(cycle, waits, firers.names)
+        dependences = [  # all others with as few tokens cost less
             item
             for item in dependences
             if item.branch == SAME_CELL or waits[item.branch].blocks(rare)
@@ -162,37 +160,37 @@ def channel_limit(
 
 
 def _shared_limit(netlist: Netlist, turns: int) -> RateLimit | None:
-    """The turns of cells that operations share, if there are any."""
+    """The limit that comes from the turns of shared cells, if there are any."""
     parts = tuple(cell.name for cell in netlist.cells if len(cell.turns) == turns)
     if not parts:
         return None
     return RateLimit(parts=parts[:1], nets=(), tokens=1, cycles=turns, cause=RateCause.TURNS)
 
 
-def _rare(circle: RecurrenceCycle, waits: Sequence[BranchWait]) -> int | None:
-    """The fewest tokens of a branch of a recurrence cycle in a run; ``None`` if unknown."""
-    members = (member for member in circle.members if member.branch != SAME_CELL)
+def _rare(cycle: RecurrenceCycle, waits: Sequence[BranchWait]) -> int | None:
+    """The fewest tokens that pass a branch of a recurrence cycle in a run; ``None`` if unknown."""
+    members = (member for member in cycle.members if member.branch != SAME_CELL)
     traffic = (waits[member.branch].traffic for member in members)
     return min((count for count in traffic if count is not None), default=None)
 
 
 def _matters(tokens: int, period: Fraction, whole: int) -> bool:
-    """Whether a circle that so many tokens go round costs a share of the run that one can see."""
+    """Whether a cycle through which so many tokens pass costs a noticeable share of the run."""
     return tokens * (period - 1) > whole * _SEEN
 
 
 def _as_limit(
-    circle: RecurrenceCycle, waits: Sequence[BranchWait], names: Sequence[str]
+    cycle: RecurrenceCycle, waits: Sequence[BranchWait], names: Sequence[str]
 ) -> RateLimit:
     return RateLimit(
-        parts=tuple(dict.fromkeys(names[member.source] for member in circle.members)),
+        parts=tuple(dict.fromkeys(names[member.source] for member in cycle.members)),
         nets=tuple(
-            waits[member.branch].net.name for member in circle.members if member.branch != SAME_CELL
+            waits[member.branch].net.name for member in cycle.members if member.branch != SAME_CELL
         ),
-        tokens=circle.tokens,
-        cycles=circle.latency,
+        tokens=cycle.tokens,
+        cycles=cycle.latency,
         cause=RateCause.SPACE
-        if any(member.is_space for member in circle.members)
+        if any(member.is_space for member in cycle.members)
         else RateCause.TOKENS,
     )
 
@@ -206,7 +204,7 @@ def _waits(design: PlacedDesign, firers: FiringSites) -> list[BranchWait]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedBranches:
-    """All branches with their latencies, and how many tokens wait in each, as far as that goes."""
+    """All branches with their latencies, and how many tokens wait in each, where that is known."""
 
     firers: FiringSites
     waits: Sequence[BranchWait]
@@ -216,9 +214,9 @@ class TimedBranches:
 def timed_branches(
     netlist: Netlist, fabric: CgraFabric, paths: Sequence[Sequence[Path]], *, balanced: bool
 ) -> TimedBranches:
-    """The branches for their paths in the order of nets and sinks.
+    """The branches of the paths, which are in the order of nets and sinks.
 
-    Raises ``UserError`` for circles that never start.
+    Raises ``UserError`` for cycles that never start.
     """
     firers = FiringSites(netlist=netlist)
     waits = _timed(firers, fabric, paths, balanced)
@@ -230,7 +228,7 @@ def with_slack(
 ) -> dict[str, tuple[Branch, ...]]:
     """The branches of all nets by name; raises ``UserError`` if one cannot hold its tokens."""
     netlist, waits, rooms = timed.firers.netlist, timed.waits, timed.rooms
-    found: dict[str, list[Branch]] = {net.name: [] for net in netlist.nets}
+    of_nets: dict[str, list[Branch]] = {net.name: [] for net in netlist.nets}
     capacities: list[int] = []
     for wait, room in zip(waits, rooms, strict=True):
         most = wait.latency + 1 + fabric.most_depth - wait.pipeline
@@ -246,34 +244,34 @@ def with_slack(
         capacities = [deepest[group] for group in groups]
     ways = (path for net_paths in paths for path in net_paths)
     for wait, path, capacity in zip(waits, ways, capacities, strict=True):
-        found[wait.net.name].append(
+        of_nets[wait.net.name].append(
             Branch(path=path, latency=wait.latency - wait.pipeline, capacity=capacity)
         )
-    return {name: tuple(branches) for name, branches in found.items()}
+    return {name: tuple(branches) for name, branches in of_nets.items()}
 
 
 def shortages(timed: TimedBranches, fabric: CgraFabric) -> dict[tuple[str, int], int]:
-    """The branches, by net and number of the sink, that cannot hold what waits in them.
+    """The branches (net and number of the sink) that cannot hold the tokens that wait in them.
 
-    And how many more channels of this fabric it would take, one after the other.
+    The values are how many more channels of this fabric in series would be needed.
     """
     netlist, waits, rooms = timed.firers.netlist, timed.waits, timed.rooms
-    found = {}
+    missing = {}
     numbers = (number for net in netlist.nets for number in range(len(net.sinks)))
     for wait, room, number in zip(waits, rooms, numbers, strict=True):
         depth = fabric.most_depth + 1
         excess = room - wait.latency - depth
         if wait.asked > wait.latency - wait.pipeline + depth:
-            found[wait.net.name, number] = -(-(wait.asked - 1) // depth) - 1
+            missing[wait.net.name, number] = -(-(wait.asked - 1) // depth) - 1
         elif excess > 0:
-            found[wait.net.name, number] = -(-excess // depth)
-    return found
+            missing[wait.net.name, number] = -(-excess // depth)
+    return missing
 
 
 def _timed(
     firers: FiringSites, fabric: CgraFabric, paths: Sequence[Sequence[Path]], balanced: bool
 ) -> list[BranchWait]:
-    """Every branch with its latency: that of its own way, or of the longest of its group."""
+    """Every branch with its latency: that of its own path, or of the longest in its group."""
     netlist = firers.netlist
     hops = [len(path) - 1 for net_paths in paths for path in net_paths]
     if balanced:
@@ -301,9 +299,9 @@ def _forward(waits: Sequence[BranchWait]) -> list[Dependence]:
 
 
 def _backward(waits: Sequence[BranchWait], rooms: Sequence[int]) -> list[Dependence]:
-    """Sources wait for room, which is there in the cycle after a take.
+    """Sources wait for room, which appears in the cycle after a take.
 
-    Not if there is room for all that they ever send.
+    Branches with room for all tokens of the run are left out.
     """
     return [
         Dependence(
@@ -320,17 +318,17 @@ def _backward(waits: Sequence[BranchWait], rooms: Sequence[int]) -> list[Depende
 
 
 def _rooms(firers: FiringSites, waits: Sequence[BranchWait], fabric: CgraFabric) -> list[int]:
-    """How many tokens wait in each branch, its pipeline included, with the least of the fabric.
+    """How many tokens wait in each branch, including its pipeline.
 
-    As few as possible, but where that is more than a channel holds, more in others.
+    As few as possible; if that is more than a channel holds, others hold more instead.
     """
     count = len(firers.names)
     forward = _forward(waits)
     needed = [*forward, *firers.turns]
     fastest = Fraction(firers.period)
-    circle = slowest_cycle(count, needed, fastest)
-    period = fastest if circle is None else circle.period
-    assert period is not None  # what closes a circle has tokens
+    cycle = slowest_cycle(count, needed, fastest)
+    period = fastest if cycle is None else cycle.period
+    assert period is not None  # branches that close a cycle have tokens from the start
     most = [wait.latency + 1 + fabric.most_depth for wait in waits]
     backward = _backward(waits, most)
     times = offsets(count, [*needed, *backward], period)
@@ -346,18 +344,18 @@ def _moved(
     times: Sequence[int],
     period: Fraction,
 ) -> list[int]:
-    """First firings at which fewer tokens wait.
+    """First firings for which fewer tokens wait.
 
-    To fire later makes the tokens that wait behind a part fewer and those before it more.  At
-    first every part but the last ones fires as late as it can, so that what nobody waits for
-    starts late.  Then those with more inputs than outputs go back as far as they can.  What waits
-    before or behind a part stays below what the channels hold, and turns of a cell stay in order.
+    If a part fires later, fewer tokens wait behind it and more before it.  First every part but the
+    last ones is delayed as far as possible, so that parts without predecessors start late.  Then
+    parts with more inputs than outputs are moved back as far as possible.  Throughout, channels are
+    not filled beyond their capacity, and the turns of a cell stay in order.
     """
     top, bottom = period.numerator, period.denominator
-    found = list(times)
+    moved = list(times)
     after: list[list[tuple[int, int]]] = [[] for _ in times]
     before: list[list[tuple[int, int]]] = [[] for _ in times]
-    outputs, inputs = [0] * len(found), [0] * len(found)
+    outputs, inputs = [0] * len(moved), [0] * len(moved)
     for number, item in enumerate((*forward, *others)):
         if item.source != item.sink:
             length = item.latency * bottom - item.tokens * top
@@ -365,23 +363,23 @@ def _moved(
             before[item.sink].append((item.source, length))
             outputs[item.source] += number < len(forward)
             inputs[item.sink] += number < len(forward)
-    order = sorted(range(len(found)), key=lambda part: (-times[part], part))
+    order = sorted(range(len(moved)), key=lambda part: (-times[part], part))
     for _ in range(_PASSES):
         for part in order:
             if outputs[part]:
-                latest = min(found[sink] - length for sink, length in after[part])
-                found[part] = max(found[part], latest)
+                latest = min(moved[sink] - length for sink, length in after[part])
+                moved[part] = max(moved[part], latest)
     for part in reversed(order):
         if inputs[part] > outputs[part] > 0:
-            earliest = max(found[source] + length for source, length in before[part])
-            found[part] = min(found[part], earliest)
-    return found
+            earliest = max(moved[source] + length for source, length in before[part])
+            moved[part] = min(moved[part], earliest)
+    return moved
 
 
 def _needed(waits: Sequence[BranchWait], times: Sequence[int], period: Fraction) -> list[int]:
-    """How many tokens each branch holds with these first firings, its pipeline included."""
+    """How many tokens each branch holds for these first firings, including its pipeline."""
     top, bottom = period.numerator, period.denominator
-    found = [
+    held = [
         (-(-(times[wait.target] - times[wait.source] + bottom) // top) + wait.tokens) * wait.burst
         if wait.known
         else 0
@@ -389,7 +387,7 @@ def _needed(waits: Sequence[BranchWait], times: Sequence[int], period: Fraction)
     ]
     return [
         room if wait.traffic is None else min(room, wait.traffic)
-        for wait, room in zip(waits, found, strict=True)
+        for wait, room in zip(waits, held, strict=True)
     ]
 
 
@@ -405,22 +403,22 @@ def _too_shallow(wait: BranchWait, most: int, fabric: CgraFabric) -> Unsupported
     )
 
 
-# Branches as their sinks see them, and which of them close circles.
+# Branches as their sinks see them, and which of them close cycles.
 #
-# In go a netlist and the latencies of its branches; out come ``BranchWait`` objects, in the order
-# of nets and sinks.  Refused are circles that never start.
+# The result are ``BranchWait`` objects, in the order of nets and sinks.  Refused are cycles that
+# never start.
 #
-# A channel that closes a circle (a virtual buffer, a ring) goes into an input that not every
-# instruction needs, or nothing in the circle could start.  The tokens that circulate are one fewer
-# than it is asked to hold; if it is asked for one, nothing is known about them.
+# A channel that closes a cycle (a virtual buffer, a ring) leads to an input that not every
+# instruction needs, or nothing in the cycle could start.  The number of circulating tokens is one
+# less than the required capacity; if that is one, the number is unknown.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchWait:
-    """A branch as the sink sees it: firers by number, latency with the pipeline of the source.
+    """A branch as its sink sees it: firing sites by number, latency with the source's pipeline.
 
-    ``circles``: it is in a circle; ``closes``: it closes it, and ``tokens`` circulate through it.
-    ``traffic`` is how many tokens come in the whole run, at most; ``None`` if unknown.
+    ``in_cycle`` says that it is in a cycle; ``closes`` that it closes the cycle, with ``tokens``
+    circulating through it.  ``traffic`` is the most tokens in the whole run; ``None`` if unknown.
     ``burst`` is how many tokens are sent and taken in one firing.
     """
 
@@ -430,7 +428,7 @@ class BranchWait:
     target: int
     pipeline: int
     latency: int
-    circles: bool = False
+    in_cycle: bool = False
     closes: bool = False
     tokens: int = 0
     traffic: int | None = None
@@ -438,41 +436,41 @@ class BranchWait:
 
     @property
     def known(self) -> bool:
-        """Whether it says something about rates.
+        """Whether it bounds the rate.
 
-        What goes round does, if it is known how much that is; other branches do not if all that
-        ever comes fits into them.
+        A circulating branch does if its tokens are known; any other one does unless it has room for
+        all tokens of the run.
         """
-        if self.circles:
+        if self.in_cycle:
             return not self.closes or self.tokens > 0
         return self.blocks(self.latency + 1)
 
     def blocks(self, room: int) -> bool:
-        """Whether its source may have to wait if it holds so many tokens."""
+        """Whether its source may have to wait if it has this capacity."""
         return self.traffic is None or self.traffic > room
 
     @property
     def asked(self) -> int:
-        """The tokens that it has to hold.  In a circle what closes it holds them for all."""
-        return self.sink.tokens if self.closes or not self.circles else 1
+        """The tokens that it has to hold; in a cycle, the closing branch holds them for all."""
+        return self.sink.tokens if self.closes or not self.in_cycle else 1
 
 
 def branch_waits(
     netlist: Netlist, firers: FiringSites, fabric: CgraFabric, latencies: Sequence[int]
 ) -> list[BranchWait]:
-    """Every branch, in the order of nets and sinks, for latencies without pipelines."""
+    """Every branch, in the order of nets and sinks; the latencies exclude pipelines."""
     return _closed(firers, list(_waits_with_latencies(netlist, firers, fabric, latencies)), fabric)
 
 
 def _waits_with_latencies(
     netlist: Netlist, firers: FiringSites, fabric: CgraFabric, latencies: Sequence[int]
 ) -> Iterator[BranchWait]:
-    given = iter(zip(latencies, traffic_of(netlist), strict=True))
+    numbers = iter(zip(latencies, traffic_of(netlist), strict=True))
     for net in netlist.nets:
         source = firers.source(net.source)
         pipeline = _pipeline(firers.instructions(source), net.source.port, fabric)
         for sink in net.sinks:
-            latency, traffic = next(given)
+            latency, traffic = next(numbers)
             yield BranchWait(
                 net=net,
                 sink=sink,
@@ -486,7 +484,7 @@ def _waits_with_latencies(
 
 
 def _pipeline(instructions: Sequence[Instruction] | None, port: int, fabric: CgraFabric) -> int:
-    """Cycles that an output takes before its wires: those of the FMA, if a result comes from it."""
+    """The pipeline cycles of an output: those of the FMA, if it sends FMA results."""
     slow = any(item.opcode in ON_FMA and port in item.outputs for item in instructions or ())
     return fabric.fma_latency if slow else 0
 
@@ -494,50 +492,49 @@ def _pipeline(instructions: Sequence[Instruction] | None, port: int, fabric: Cgr
 def _closed(
     firers: FiringSites, waits: Sequence[BranchWait], fabric: CgraFabric
 ) -> list[BranchWait]:
-    """The branches, with those marked that are in circles, and those that close them.
+    """The branches, with those in cycles and those that close cycles marked.
 
-    First those into inputs that not every instruction needs and of which it is known how many
-    tokens circulate; where circles are left, all others into such inputs.  Raises ``UserError``
-    for circles without them.
+    Closing branches lead to inputs that not every instruction needs: first those with a known
+    number of circulating tokens, and if cycles remain, all others.  Raises ``UserError`` for a
+    cycle without such an input.
     """
     optional = [_is_optional(firers, wait) for wait in waits]
     _check_starts(firers, [w for w, free in zip(waits, optional, strict=True) if not free])
     component = _components(firers, waits)
-    found = [
-        replace(wait, circles=component[wait.source] == component[wait.target]) for wait in waits
+    closed = [
+        replace(wait, in_cycle=component[wait.source] == component[wait.target]) for wait in waits
     ]
     for unknown in (False, True):
-        component = _components(firers, [wait for wait in found if not wait.closes])
-        for number, wait in enumerate(found):
+        component = _components(firers, [wait for wait in closed if not wait.closes])
+        for number, wait in enumerate(closed):
             inside = component[wait.source] == component[wait.target] and not wait.closes
             if inside and optional[number] and (unknown or wait.sink.tokens > 1):
-                found[number] = replace(wait, closes=True, tokens=wait.sink.tokens - 1)
-    return _spread(found, fabric)
+                closed[number] = replace(wait, closes=True, tokens=wait.sink.tokens - 1)
+    return _spread(closed, fabric)
 
 
 def _spread(waits: Sequence[BranchWait], fabric: CgraFabric) -> list[BranchWait]:
-    """The same, where what circulates is held by several channels with relays between them.
+    """The same, where several channels with relays between them hold the circulating tokens.
 
-    A relay has one input, which is asked to hold all that a channel can, and what it sends closes
-    a circle.
+    A relay has one input, which has to hold all that a channel can, and its output closes a cycle.
     """
-    found = list(waits)
+    spread = list(waits)
     inputs: dict[int, list[int]] = {}
-    for number, wait in enumerate(found):
+    for number, wait in enumerate(spread):
         inputs.setdefault(wait.target, []).append(number)
-    closing = [wait.source for wait in found if wait.closes]
+    closing = [wait.source for wait in spread if wait.closes]
     while closing:
         into = inputs.get(closing.pop(), [])
         if len(into) == 1:
-            wait = found[into[0]]
-            if not wait.closes and wait.circles and wait.sink.tokens == fabric.most_depth + 2:
-                found[into[0]] = replace(wait, closes=True, tokens=wait.sink.tokens - 1)
+            wait = spread[into[0]]
+            if not wait.closes and wait.in_cycle and wait.sink.tokens == fabric.most_depth + 2:
+                spread[into[0]] = replace(wait, closes=True, tokens=wait.sink.tokens - 1)
                 closing.append(wait.source)
-    return found
+    return spread
 
 
 def _check_starts(firers: FiringSites, needed: Sequence[BranchWait]) -> None:
-    """Raise ``UserError`` for a circle of inputs all of which are needed before anything fires."""
+    """Raise ``UserError`` for a cycle in which every input is needed before anything fires."""
     netlist = firers.netlist
     component = _components(firers, needed)
     for wait in needed:
@@ -549,9 +546,9 @@ def _check_starts(firers: FiringSites, needed: Sequence[BranchWait]) -> None:
             ]
             more = f" and {len(members) - 6} others" if len(members) > 6 else ""
             raise UserError(
-                f"a circle of parts of {netlist.name!r} never starts",
+                f"a cycle of parts of {netlist.name!r} never starts",
                 location=wait.net.location or netlist.location,
-                expected="a part in it that can fire before something has gone round",
+                expected="a part that can fire before a token has gone around the cycle",
                 given=f"{', '.join(members[:6])}{more} wait for one another",
             )
 
@@ -564,28 +561,25 @@ def _is_optional(firers: FiringSites, wait: BranchWait) -> bool:
 
 
 def _components(firers: FiringSites, waits: Sequence[BranchWait]) -> list[int]:
-    """A number for each firer; those that are in a circle together have the same one.
+    """A component number for each firing site; sites in a common cycle have the same one.
 
-    Firers that are in no circle have numbers of their own, but for one that waits for itself.
-    Later turns of a cell wait for the earlier ones of the round.
+    Later turns of a cell depend on the earlier ones of the round.
     """
     turns = ((turn.source, turn.sink) for turn in firers.turns if turn.source < turn.sink)
     arcs = (*((wait.source, wait.target) for wait in waits), *turns)
     return strong_components(len(firers.names), arcs)
 
 
-# How many tokens go over a branch in a whole run, at most.
-#
-# In goes a netlist; out comes a number for each branch, in the order of nets and sinks, or ``None``
-# where nothing bounds it.  What is loaded once and stays in a register is one token: it says
-# nothing about the rate of a design, however long its way is.
+# The most tokens that pass each branch in a whole run, in the order of nets and sinks; ``None`` for
+# no bound.  An operand that is loaded once and stays in a register is one token: it does not affect
+# the rate of a design, however long its path is.
 
 _MOST_COUNTED = 1 << 20
 """Steps of loops that are counted one by one; of larger ones the box around them counts."""
 
 
 def traffic_of(netlist: Netlist) -> list[int | None]:
-    """The most tokens of each branch."""
+    """The most tokens of each branch; see above."""
     bound: dict[Endpoint, int] = {}
     """By output, and by input."""
     sources = {sink.end: net.source for net in netlist.nets for sink in net.sinks}
@@ -599,20 +593,22 @@ def traffic_of(netlist: Netlist) -> list[int | None]:
         for cell in netlist.cells
         for port, count in _in_prologue(*programs[cell.name]).items()
     }
-    left = list(netlist.cells)
-    while left:
-        later = [cell for cell in left if not _bounded(cell, programs[cell.name], sources, bound)]
-        if len(later) == len(left):
+    undecided = list(netlist.cells)
+    while undecided:
+        later = [
+            cell for cell in undecided if not _bounded(cell, programs[cell.name], sources, bound)
+        ]
+        if len(later) == len(undecided):
             break
-        left = later
-    found = [
+        undecided = later
+    bounds = [
         [bound.get(net.source), once.get(sink.end)] for net in netlist.nets for sink in net.sinks
     ]
-    return [min((one for one in pair if one is not None), default=None) for pair in found]
+    return [min((one for one in pair if one is not None), default=None) for pair in bounds]
 
 
 def unit_steps(unit: StreamUnit) -> int | None:
-    """How many steps the nest of a unit has, at most; ``None`` for a unit without a nest."""
+    """The most steps of the nest of a unit; ``None`` for a unit without a nest."""
     if unit.kind in (UnitKind.LOAD_AT, UnitKind.STORE_AT):
         return None
     extents = [loop.extent for loop in unit.loops]
@@ -639,14 +635,14 @@ _Instructions = Sequence[Instruction]
 
 
 def _in_prologue(prologue: _Instructions, steady: _Instructions) -> dict[int, int]:
-    """The inputs that only the prologue takes from, and how often."""
+    """The inputs that only the prologue takes from, and how many tokens."""
     later = {port for instruction in steady for port in instruction.takes}
-    found: dict[int, int] = {}
+    takes: dict[int, int] = {}
     for instruction in prologue if steady else ():
         for port in instruction.takes:
             if port not in later:
-                found[port] = found.get(port, 0) + 1
-    return found
+                takes[port] = takes.get(port, 0) + 1
+    return takes
 
 
 def _bounded(
@@ -655,7 +651,7 @@ def _bounded(
     sources: Mapping[Endpoint, Endpoint],
     bound: dict[Endpoint, int],
 ) -> bool:
-    """Bound what leaves a cell by an input that all of its instructions take from."""
+    """Bound the tokens that leave a cell by an input that all of its instructions take from."""
     prologue, steady = program
     always = sorted(set.intersection(*(set(i.takes) for i in steady))) if steady else []
     ends = [sources.get(Endpoint(part=cell.name, port=port)) for port in always]

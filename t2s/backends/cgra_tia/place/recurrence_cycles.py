@@ -1,9 +1,8 @@
 """Recurrence cycles: parts that wait for one another, and which cycle limits the rate of a design.
 
-In go dependences with a latency and a number of tokens; out comes the cycle whose latency is
-largest for its tokens.  A dependence says that firing ``k + tokens`` of the sink comes at least
-``latency`` cycles after firing ``k`` of the source.  Then no part can fire more often than the
-tokens of a cycle divided by its latency.  A cycle without tokens never starts.
+A dependence has a latency and a number of tokens: firing ``k + tokens`` of the sink comes at least
+``latency`` cycles after firing ``k`` of the source.  So the rate of a part in a cycle is at most
+the tokens of the cycle divided by its latency.  A cycle without tokens never starts.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from t2s.backends.cgra_tia.program import CellProgram, Instruction, ToPredicate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependence:
-    """The sink waits for the source.  ``branch`` is the branch that it comes from.
+    """The sink waits for the source; ``branch`` is the branch that causes it.
 
-    ``is_space``: the sink is the sender of the branch, and waits for room in it.
+    With ``is_space`` the sink is the sender of the branch, and waits for room in it.
     """
 
     source: int
@@ -34,74 +33,74 @@ class Dependence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecurrenceCycle:
-    """Dependences one after the other, the last one back to the first."""
+    """Dependences in a row, the last of which leads back to the first."""
 
     members: tuple[Dependence, ...]
 
     @property
     def latency(self) -> int:
-        """Cycles for one way round."""
+        """Clock cycles for one round."""
         return sum(member.latency for member in self.members)
 
     @property
     def tokens(self) -> int:
-        """Firings of a part on one way round."""
+        """Firings of a part in one round."""
         return sum(member.tokens for member in self.members)
 
     @property
     def period(self) -> Fraction | None:
-        """Cycles per firing; ``None`` if it never starts."""
+        """Clock cycles per firing; ``None`` if the cycle never starts."""
         return Fraction(self.latency, self.tokens) if self.tokens > 0 else None
 
 
 def slowest_cycle(
     parts: int, dependences: Sequence[Dependence], period: Fraction = Fraction(1)
 ) -> RecurrenceCycle | None:
-    """The circle that allows the fewest firings; ``None`` if all allow one in each period.
+    """The cycle that allows the fewest firings; ``None`` if all allow one in each period.
 
-    One that never starts is the slowest.
+    A cycle that never starts is the slowest.
     """
-    found: RecurrenceCycle | None = None
-    while (better := _slower_circle(parts, dependences, period)) is not None:
-        found = better
+    slowest: RecurrenceCycle | None = None
+    while (better := _slower_cycle(parts, dependences, period)) is not None:
+        slowest = better
         if better.period is None:
             break
         period = better.period
-    return found
+    return slowest
 
 
 def offsets(parts: int, dependences: Sequence[Dependence], period: Fraction) -> list[int] | None:
     """The earliest first firings of parts that fire once in a period.
 
-    In cycles times the denominator of the period.  ``None`` if some circle is slower than that.
+    In clock cycles times the denominator of the period.  ``None`` if some cycle is slower.
     """
-    found, _, circle = _longest(parts, dependences, period)
-    return found if circle is None else None
+    longest, _, part_on_cycle = _longest(parts, dependences, period)
+    return longest if part_on_cycle is None else None
 
 
-def _slower_circle(
+def _slower_cycle(
     parts: int, dependences: Sequence[Dependence], period: Fraction
 ) -> RecurrenceCycle | None:
-    """Some circle that takes longer than the period for a firing."""
+    """Some cycle that takes longer than the period for a firing."""
     _, before, start = _longest(parts, dependences, period)
     if start is None:
         return None
     members = []
-    here = start
+    part = start
     while True:
-        member = dependences[before[here]]
+        member = dependences[before[part]]
         members.append(member)
-        here = member.source
-        if here == start:
+        part = member.source
+        if part == start:
             return RecurrenceCycle(members=tuple(reversed(members)))
 
 
 def _longest(
     parts: int, dependences: Sequence[Dependence], period: Fraction
 ) -> tuple[list[int], list[int], int | None]:
-    """Longest ways to all parts, the last dependence of each way, and a part in a circle.
+    """Longest paths to all parts, the last dependence of each path, and a part in a cycle.
 
-    The part is in a circle of dependences that gets longer each time round, if there is one.
+    The part is in a cycle of positive length, if there is one.
     """
     top, bottom = period.numerator, period.denominator
     edges = [
@@ -118,34 +117,33 @@ def _longest(
                 changed = True
         if not changed:
             return longest, before, None
-        circle = _in_circle(before, dependences)
-        if circle is not None:
-            return longest, before, circle
-    raise AssertionError("a way without a circle has fewer steps than there are parts")
+        part_on_cycle = _part_on_cycle(before, dependences)
+        if part_on_cycle is not None:
+            return longest, before, part_on_cycle
+    raise AssertionError("an acyclic path has fewer steps than there are parts")
 
 
-def _in_circle(before: Sequence[int], dependences: Sequence[Dependence]) -> int | None:
-    """A part from which the last dependences lead back to it."""
+def _part_on_cycle(before: Sequence[int], dependences: Sequence[Dependence]) -> int | None:
+    """A part that lies on a cycle of last dependences."""
     seen = [0] * len(before)
     for start in range(len(before)):
-        here = start
-        while not seen[here]:
-            seen[here] = start + 1
-            if before[here] < 0:
+        part = start
+        while not seen[part]:
+            seen[part] = start + 1
+            if before[part] < 0:
                 break
-            here = dependences[before[here]].source
+            part = dependences[before[part]].source
         else:
-            if seen[here] == start + 1:
-                return here
+            if seen[part] == start + 1:
+                return part
     return None
 
 
-# Who fires, for rates and depths: parts, and of a cell that operations share each of its turns.
+# Firing sites, for rates and capacities: parts, and each turn of a cell that operations share.
 #
-# In goes a netlist; out come numbers for its firers.  Firing ``k`` of a turn is the one for the
-# operands number ``k``, so that a turn of a later stage fires for them some rounds after the first
-# one.  The turns of a cell come one after the other, a cycle each: that is a circle of dependences
-# with one token and as many cycles as there are turns.
+# Firing ``k`` of a turn is the one for the operands number ``k``, so a turn of a later stage fires
+# for them some rounds after the first one.  The turns of a cell alternate, one per clock cycle: a
+# cycle of dependences with one token and as many clock cycles as there are turns.
 
 SAME_CELL = -1
 """The branch of a dependence that is none: two turns of one cell."""
@@ -153,7 +151,7 @@ SAME_CELL = -1
 
 @dataclass(kw_only=True)
 class FiringSites:
-    """The numbers of all that fires: parts in their order, then the later turns of cells.
+    """The numbers of firing sites: the parts in order, then the later turns of cells.
 
     ``names`` are those of the parts.  ``turns`` are the dependences between turns.
     """
@@ -177,23 +175,23 @@ class FiringSites:
 
     @property
     def period(self) -> int:
-        """The turns of the cell that has most of them: nothing fires more often than that."""
+        """The turns of the cell that has most of them, which bounds the rate of everything."""
         return max((len(cell.turns) for cell in self.netlist.cells if cell.turns), default=1)
 
     def source(self, end: Endpoint) -> int:
-        """Who sends from an output."""
+        """The site that sends from an output."""
         return self._sources.get(end, self._numbers[end.part])
 
     def sink(self, end: Endpoint) -> int:
-        """Who takes from an input; of the tags of shared cells the first turn."""
+        """The site that takes from an input; the first turn for the tags of shared cells."""
         return self._sinks.get(end, self._numbers[end.part])
 
     def burst(self, end: Endpoint) -> int:
-        """The tokens that an input takes for one firing: a tag for each turn of a shared cell."""
+        """The tokens that an input takes in one firing: a tag for each turn of a shared cell."""
         return self._bursts.get(end, 1)
 
     def instructions(self, firer: int) -> tuple[Instruction, ...] | None:
-        """What a cell, or one of its turns, may fire; ``None`` for a unit."""
+        """The instructions that a cell, or one of its turns, may fire; ``None`` for a unit."""
         return self._instructions.get(firer)
 
     def _share(self, number: int, cell: NetCell) -> None:
@@ -216,7 +214,7 @@ class FiringSites:
 
 
 def _leader(cell: NetCell) -> int | None:
-    """The input whose tags say whose turn it is."""
+    """The input whose tags select the turn."""
     tags = {tag for turn in cell.turns for tag in turn.tags}
     for port in range(64):
         checked = {
@@ -236,12 +234,12 @@ def _is_of(instruction: Instruction, leader: int, turn: CellTurn) -> bool:
 
 
 def _in_turn(firers: Sequence[int], stages: Sequence[int]) -> list[Dependence]:
-    """Each turn a cycle after the one before it, and the first one after the last one."""
-    found = []
+    """Each turn follows the one before it by a clock cycle, and the first one follows the last."""
+    dependences = []
     for at, (firer, stage) in enumerate(zip(firers, stages, strict=True)):
         after = (at + 1) % len(firers)
         round_ended = 1 if after == 0 else 0
-        found.append(
+        dependences.append(
             Dependence(
                 source=firer,
                 sink=firers[after],
@@ -250,24 +248,24 @@ def _in_turn(firers: Sequence[int], stages: Sequence[int]) -> list[Dependence]:
                 branch=SAME_CELL,
             )
         )
-    return found
+    return dependences
 
 
-# How many instructions a cell fires for each token that it takes, at best.
+# The fewest instructions that a cell fires for each token that it takes.
 #
 # A cell that chooses by data fires twice for a value: a comparison sets a predicate, and then one
-# of two moves takes the value.  So it, and all that waits for it, works in every second cycle,
+# of two moves takes the value.  So it, and all that depends on it, fires in every second cycle,
 # whatever the channels hold.
 #
-# In goes the program of a cell; out comes its fastest cycle through the states of its predicates.
-# Which instruction fires in a state is up to the tokens, so each of those that may fire counts.
+# The result is the fastest cycle through the predicate states of the program.  Tokens decide which
+# instruction fires in a state, so every instruction that may fire counts.
 
 
 def firings_per_token(program: CellProgram) -> Fraction | None:
-    """Firings for each firing that takes a token, in the fastest cycle; ``None`` without one."""
+    """Firings per firing that takes a token, in the fastest cycle; ``None`` without one."""
     steps = _steps(program)
     numbers = {state: number for number, state in enumerate(dict.fromkeys(s for s, _, _ in steps))}
-    # The fastest cycle has most takes per firing, so takes stand for latencies, firings for tokens.
+    # the fastest cycle has most takes per firing: takes are the latencies, firings the tokens
     fastest = slowest_cycle(
         len(numbers),
         [
@@ -281,29 +279,29 @@ def firings_per_token(program: CellProgram) -> Fraction | None:
 
 
 def _steps(program: CellProgram) -> list[tuple[int, int, int]]:
-    """Reachable predicates, whether a firing in them takes a token, and the predicates after it."""
-    found: list[tuple[int, int, int]] = []
+    """Transitions: predicates, whether the firing takes a token, predicates after it."""
+    transitions: list[tuple[int, int, int]] = []
     pending, known = [0], {0}
     while pending:
         state = pending.pop()
         for instruction in _may_fire(program, state):
             for after in _after(instruction, state):
-                found.append((state, int(bool(instruction.takes)), after))
+                transitions.append((state, int(bool(instruction.takes)), after))
                 if after not in known:
                     known.add(after)
                     pending.append(after)
-    return found
+    return transitions
 
 
 def _may_fire(program: CellProgram, state: int) -> list[Instruction]:
-    """The instructions whose predicates match, down to one that waits for no token."""
-    found = []
+    """The instructions that match the predicates, up to the first one that waits for no token."""
+    candidates = []
     for instruction in program.instructions:
         if instruction.trigger.matches(state):
-            found.append(instruction)
+            candidates.append(instruction)
             if not instruction.trigger.checks and not instruction.outputs:
                 break
-    return found
+    return candidates
 
 
 def _after(instruction: Instruction, state: int) -> list[int]:

@@ -1,12 +1,12 @@
-"""Routes: a tree of wires for each net, such that no two nets need the same track.
+"""Routing: a tree of wires for each net, such that no two nets need the same track.
 
-In go the cells of the sources and sinks; out comes for each net a path of cells to each sink.
-Nets that find no way are refused, with the place that is too narrow.
+The result is a path of cells from the source of each net to each of its sinks.  Nets without a
+route are refused, with the place that is too narrow.
 
 Negotiated congestion (the PathFinder algorithm): at first every net takes its shortest tree, and
-wires may be used more often than there are tracks.  Then the nets on overused wires are routed
-again and again, while what such wires cost grows with each round in which they were overused.  All
-costs are integers, and ties break by the number of the cell.
+wires may be used by more nets than there are tracks.  Then the nets on overused wires are rerouted
+repeatedly, while the cost of such wires grows with each round in which they were overused.  All
+costs are integers, and ties are broken by the number of the cell.
 """
 
 from __future__ import annotations
@@ -73,19 +73,19 @@ class _Mesh:
         ]
 
     def price(self, wire: int, pressure: int) -> int:
-        """What one more net has to pay for a wire."""
+        """The cost of a wire for one more net."""
         over = self.used[wire] + 1 - self.tracks
         price = _WIRE + self.history[wire]
         return price * (1 + pressure * over) if over > 0 else price
 
     @property
     def overused(self) -> list[int]:
-        """The wires that more nets use than there are tracks."""
+        """The wires with more nets than tracks."""
         return [wire for wire, used in enumerate(self.used) if used > self.tracks]
 
 
 class _Tree:
-    """The wires of one net: for each cell that it touches the cell before it, and the wire."""
+    """The wires of one net: for each cell that it reaches, the previous cell and the wire."""
 
     def __init__(self, source: int) -> None:
         self.before: dict[int, tuple[int, int]] = {source: (-1, -1)}
@@ -97,10 +97,10 @@ class _Tree:
 
     def path(self, cell: int) -> list[int]:
         """The cells from the source to a cell."""
-        found = [cell]
+        path = [cell]
         while (cell := self.before[cell][0]) >= 0:
-            found.append(cell)
-        return found[::-1]
+            path.append(cell)
+        return path[::-1]
 
 
 def routed(
@@ -109,9 +109,9 @@ def routed(
     told: Callable[[int, int], None],
     rounds: int = MOST_ROUNDS,
 ) -> list[tuple[Path, ...]]:
-    """For each net the paths to its sinks.  ``told`` gets the round and its overused wires.
+    """The paths of each net to its sinks; ``told`` gets each round and its overused wires.
 
-    Raises ``UnsupportedError`` where nets are left that want the same track.
+    Raises ``UnsupportedError`` if nets remain that need the same track.
     """
     mesh = _Mesh(fabric)
     trees: list[_Tree | None] = [None] * len(nets)
@@ -148,14 +148,14 @@ def _as_path(cells: Sequence[int], fabric: CgraFabric) -> Path:
 
 
 def _lift(mesh: _Mesh, tree: _Tree | None) -> None:
-    """Take the wires of a net away."""
+    """Release the wires of a net."""
     if tree is not None:
         for wire in tree.wires:
             mesh.used[wire] -= 1
 
 
 def _tree_for(mesh: _Mesh, net: Terminals, pressure: int) -> _Tree:
-    """A tree for a net: the nearest sinks first, each from the best place of the tree so far."""
+    """A tree for a net: nearest sinks first, each joined to the tree at the best place."""
     tree = _Tree(net.source)
     row, column = divmod(net.source, mesh.columns)
     distances = {
@@ -171,7 +171,7 @@ def _tree_for(mesh: _Mesh, net: Terminals, pressure: int) -> _Tree:
 
 
 def _join(mesh: _Mesh, tree: _Tree, sink: int, pressure: int) -> None:
-    """Add the cheapest way from the tree to a sink (A*, the distance as the estimate)."""
+    """Add the cheapest path from the tree to a sink (A*, with the distance as the estimate)."""
     columns = mesh.columns
     row, column = divmod(sink, columns)
     step = _WIRE + _DEPTH
@@ -208,24 +208,24 @@ def _join(mesh: _Mesh, tree: _Tree, sink: int, pressure: int) -> None:
 def _too_narrow(
     mesh: _Mesh, fabric: CgraFabric, nets: Sequence[Terminals], trees: Sequence[_Tree | None]
 ) -> UnsupportedError:
-    """The refusal: the wire that is missing most tracks, and the nets there."""
+    """The refusal: the wire that lacks most tracks, and the nets there."""
     worst = max(mesh.overused, key=lambda wire: (mesh.used[wire], -wire))
     (row, column), (other_row, other_column) = (
         divmod(cell, fabric.columns) for cell in mesh.ends[worst]
     )
     side = _SIDES[other_row - row, other_column - column]
-    there = [
+    crowding = [
         net.net for net, tree in zip(nets, trees, strict=True) if tree and worst in set(tree.wires)
     ]
-    groups = Counter(net.group for net in there)
-    told = ", ".join(f"{count} of {group}" for group, count in sorted(groups.items()))
-    location: SourceLocation | None = next((net.location for net in there if net.location), None)
+    groups = Counter(net.group for net in crowding)
+    shares = ", ".join(f"{count} of {group}" for group, count in sorted(groups.items()))
+    location: SourceLocation | None = next((net.location for net in crowding if net.location), None)
     return UnsupportedError(
         f"the nets cannot be routed on the fabric {fabric.name!r}: they meet at the {side} side of"
         f" cell r{row:02}_c{column:02}",
         location=location,
         expected=f"at most {fabric.tracks} nets between two neighbors, one on each track",
-        given=f"{mesh.used[worst]} there ({told}), and too many at {len(mesh.overused)} places",
+        given=f"{mesh.used[worst]} there ({shares}), and too many at {len(mesh.overused)} places",
         hint="try another seed, a larger fabric, or one with more tracks:"
         f" tracks={mesh.used[worst]}",
     )

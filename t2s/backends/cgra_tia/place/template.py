@@ -1,12 +1,12 @@
 """A start for the annealer that keeps the shape of an array of cells.
 
-In go a netlist, whose cells say their node and point, and the sites; out comes a site for each
-part, or ``None`` where there is no array with points or the fabric has no regular places for it.
+The cells of the netlist have a node and a point.  The start is ``None`` if there is no array with
+points, or if the fabric has no regular sites for it.
 
 The largest array becomes blocks on the lattice of its kind of cells: a block has the cells along
 which sums travel, as a snake, and the other dimensions of the points are rows and columns of
-blocks.  Which dimensions, and which shape of block, is found by trying.  All other parts follow
-one by one, each to the free site that lengthens the nets least.
+blocks.  All dimensions and block shapes are tried.  The other parts follow one by one, each on the
+free site that lengthens the nets least.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Position = tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class _Lattice:
-    """Rows and columns of the grid such that each crossing has a site of the array's kind."""
+    """Rows and columns of the grid whose crossings all have a site of the array's kind."""
 
     rows: tuple[int, ...]
     columns: tuple[int, ...]
@@ -36,11 +36,11 @@ class _Lattice:
 
 @dataclass(frozen=True, kw_only=True)
 class _Shape:
-    """How an array lies on its lattice.
+    """The layout of an array on its lattice.
 
     ``across`` are the dimensions that are columns of blocks, ``width`` the columns of a block;
-    the rest are rows.  A snake starts at the top left and goes along rows, unless it is flipped
-    or ``turned``; the whole is at the top left unless it is ``low`` or ``right``.
+    the rest are rows.  A snake starts at the top left and runs along rows, unless it is flipped
+    or ``turned``; the whole array is at the top left unless it is ``low`` or ``right``.
     """
 
     across: tuple[int, ...]
@@ -53,7 +53,7 @@ class _Shape:
 
 
 class _Array:
-    """The largest array of a netlist: its cells by point, and the dimensions that sums take."""
+    """The largest array of a netlist: its cells by point, and the dimensions of its sums."""
 
     def __init__(self, netlist: Netlist) -> None:
         points = _points_by_node(netlist)
@@ -62,7 +62,7 @@ class _Array:
         if not points:
             return
         main = max(points, key=lambda node: len(points[node]))
-        alike = {node for node, found in points.items() if found.keys() == points[main].keys()}
+        alike = {node for node, cells in points.items() if cells.keys() == points[main].keys()}
         first = next(iter(points[main].values()))
         self.kind = KINDS.index(netlist.cells[first].kind)
         members: dict[int, Point] = {}
@@ -93,41 +93,41 @@ class _Array:
             return None
         snake = _snake(height, shape)
         top, left = (spare_rows if shape.low else 0), (spare_columns if shape.right else 0)
-        found = {}
+        positions = {}
         for cells, down, across in zip(self.blocks.values(), downs, acrosses, strict=True):
             row, column = top + down_rank[down] * height, left + across_rank[across] * shape.width
             for cell, (y, x) in zip(cells, snake, strict=False):
-                found[cell] = (lattice.rows[row + y], lattice.columns[column + x])
-        return found
+                positions[cell] = (lattice.rows[row + y], lattice.columns[column + x])
+        return positions
 
 
 def _points_by_node(netlist: Netlist) -> dict[str, dict[Point, int]]:
-    """For each node with points of one length the number of a cell at each of them."""
-    found: dict[str, dict[Point, int]] = {}
+    """For each node whose points have one rank, the number of the cell at each point."""
+    by_node: dict[str, dict[Point, int]] = {}
     for number, cell in enumerate(netlist.cells):
         if cell.origin is not None and cell.origin.point:
-            found.setdefault(cell.origin.node, {}).setdefault(cell.origin.point, number)
-    return {node: points for node, points in found.items() if len({*map(len, points)}) == 1}
+            by_node.setdefault(cell.origin.node, {}).setdefault(cell.origin.point, number)
+    return {node: points for node, points in by_node.items() if len({*map(len, points)}) == 1}
 
 
 def _dimensions_of_sums(netlist: Netlist, members: Mapping[int, Point]) -> set[int]:
-    """The dimensions in which the ends of nets between the members differ, unless all do."""
+    """The dimensions along which nets between the members lead, unless these are all."""
     points = {netlist.cells[number].name: point for number, point in members.items()}
     rank = len(next(iter(points.values())))
-    found = set()
+    dimensions = set()
     for net in netlist.nets:
         source = points.get(net.source.part)
         for sink in net.sinks:
             end = points.get(sink.end.part)
             if source is not None and end is not None:
-                found |= {d for d in range(rank) if source[d] != end[d]}
-    if len(found) == rank > 1:
+                dimensions |= {d for d in range(rank) if source[d] != end[d]}
+    if len(dimensions) == rank > 1:
         return {rank - 1} if rank > 2 else set()
-    return found
+    return dimensions
 
 
 def _snake(height: int, shape: _Shape) -> list[Position]:
-    """The places of a block, each beside the one before."""
+    """The positions of a block in the order of the snake."""
     width = shape.width
     ys, xs = range(height), range(width)
     if shape.turned:
@@ -141,7 +141,7 @@ def _snake(height: int, shape: _Shape) -> list[Position]:
 
 
 def _lattice_of(fabric: CgraFabric, kind: int) -> _Lattice:
-    """The rows that have cells of a kind, and the columns in which all of them have one."""
+    """The rows that have cells of a kind, and the columns in which all of these rows have one."""
     columns: dict[int, set[int]] = {}
     for row, column in fabric.cells(KINDS[kind]):
         columns.setdefault(row, set()).add(column)
@@ -160,19 +160,19 @@ def shaped_start(
     shape = _best_shape(array, lattice, problem)
     if shape is None:
         strips = (_in_strips(array, lattice, height) for height in range(1, len(lattice.rows)))
-        fitting = [found for found in strips if found is not None]
-        arrays = [min(fitting, key=lambda found: _cost_within(found, problem))] if fitting else []
+        fitting = [strip for strip in strips if strip is not None]
+        arrays = [min(fitting, key=lambda strip: _cost_within(strip, problem))] if fitting else []
     else:
         arrays = list(_variants(array, shape, lattice))
     starts = []
-    for found in arrays:
-        taken = {cell: row * fabric.columns + column for cell, (row, column) in found.items()}
+    for strip in arrays:
+        taken = {cell: row * fabric.columns + column for cell, (row, column) in strip.items()}
         starts.append(_Rest(problem, sites, taken).placed())
     return min(starts, key=lambda start: sum(half_perimeters(problem, start)), default=None)
 
 
 def _in_strips(array: _Array, lattice: _Lattice, height: int) -> Mapping[int, Position] | None:
-    """All cells along one way through the lattice, in strips of some rows, block after block."""
+    """All cells along one path through the lattice, in strips of some rows, block after block."""
     walk: list[Position] = []
     for top in range(0, len(lattice.rows), height):
         rows = lattice.rows[top : top + height]
@@ -184,27 +184,29 @@ def _in_strips(array: _Array, lattice: _Lattice, height: int) -> Mapping[int, Po
 
 
 def _best_shape(array: _Array, lattice: _Lattice, problem: Problem) -> _Shape | None:
-    """The shape with the shortest nets, as far as these are within the array."""
+    """The shape with the shortest nets, counting nets within the array only."""
     best: tuple[int, _Shape] | None = None
     for choice in range(1 << len(array.outer)):
         across = tuple(d for bit, d in enumerate(array.outer) if choice >> bit & 1)
         for width in range(1, min(array.length, len(lattice.columns)) + 1):
             shape = _Shape(across=across, width=width)
-            found = array.placed(shape, lattice)
-            if found is not None:
-                cost = _cost_within(found, problem)
+            positions = array.placed(shape, lattice)
+            if positions is not None:
+                cost = _cost_within(positions, problem)
                 if best is None or cost < best[0]:
                     best = cost, shape
     return None if best is None else best[1]
 
 
-def _cost_within(found: Mapping[int, Position], problem: Problem) -> int:
-    """The half perimeters of the nets, of the cells of the array alone."""
+def _cost_within(positions: Mapping[int, Position], problem: Problem) -> int:
+    """The half perimeters of the nets within the array."""
     total = 0
     starts = problem.parts_from
     for net in range(len(starts) - 1):
         places = [
-            found[part] for part in problem.parts_of[starts[net] : starts[net + 1]] if part in found
+            positions[part]
+            for part in problem.parts_of[starts[net] : starts[net + 1]]
+            if part in positions
         ]
         if len(places) > 1:
             rows, columns = zip(*places, strict=True)
@@ -213,7 +215,7 @@ def _cost_within(found: Mapping[int, Position], problem: Problem) -> int:
 
 
 def _variants(array: _Array, shape: _Shape, lattice: _Lattice) -> Iterator[Mapping[int, Position]]:
-    """The array of that shape in all orientations and corners, each once."""
+    """The array of this shape in all orientations and corners, each once."""
     seen = set()
     for turned, upward, leftward, low, right in product((False, True), repeat=5):
         variant = _Shape(
@@ -225,10 +227,10 @@ def _variants(array: _Array, shape: _Shape, lattice: _Lattice) -> Iterator[Mappi
             low=low,
             right=right,
         )
-        found = array.placed(variant, lattice)
-        if found is not None and (key := tuple(found.values())) not in seen:
+        positions = array.placed(variant, lattice)
+        if positions is not None and (key := tuple(positions.values())) not in seen:
             seen.add(key)
-            yield found
+            yield positions
 
 
 class _Rest:
@@ -259,7 +261,7 @@ class _Rest:
         return [self._sites[part] for part in range(len(self._problem.kinds))]
 
     def _order(self) -> list[int]:
-        """The parts that have no site: neighbors of those that have one first, and so on."""
+        """The parts without a site, in breadth-first order from those that have one."""
         order: list[int] = []
         known = set(self._sites)
         front: Sequence[int] = sorted(known)
@@ -274,13 +276,13 @@ class _Rest:
         return order
 
     def _nets(self, part: int) -> Iterator[Sequence[int]]:
-        """The members of each net of a part."""
+        """The parts of each net of a part."""
         tables = self._problem
         for net in tables.nets_of[tables.nets_from[part] : tables.nets_from[part + 1]]:
             yield tables.parts_of[tables.parts_from[net] : tables.parts_from[net + 1]]
 
     def _lengthening(self, part: int, choices: np.ndarray) -> np.ndarray:
-        """By how much the nets of a part grow with it at each of the sites."""
+        """By how much the nets of a part grow if it is placed on each of the sites."""
         rows, columns = self._rows[choices], self._columns[choices]
         cost = np.zeros(len(choices), dtype=np.int64)
         for net in self._nets(part):

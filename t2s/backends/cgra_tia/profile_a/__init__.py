@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from t2s.backends.cgra_tia.profile_a.compile import MemoryMap, PublicDesign, compile_public
+from t2s.backends.cgra_tia.profile_a.compile import PublicDesign, compile_public
 
-__all__ = ["MemoryMap", "PublicDesign", "compile_public"]
+__all__ = ["PublicDesign", "compile_public"]

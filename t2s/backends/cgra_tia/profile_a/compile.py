@@ -1,47 +1,44 @@
 """A design as a text for the public tools: programs for all PEs of an array, and its memory.
 
-In goes a graph of PEs with static control on int32 and uint32.  Its passes, in their order:
-``firings`` (what each PE does in each of its firings), ``control`` (which tags tell it so),
-``arrange`` (places, ports and ways), ``firing_threads``, ``address_threads`` and ``threads``
-(programs).  Arrangements are tried until one has room for all of its threads.
+The input is a graph of PEs with static control on int32 and uint32.  The passes, in order:
+``firings`` (what each PE does in each of its firings), ``control`` (the tags that select it),
+``Arranger`` (placement, ports and routes), ``firing_threads`` and ``threads`` (programs).
+Arrangements are tried, and of those that have room for all threads the fastest is taken.
 
-Refused is what has no form there, with the user's line (docs/triggered.md lists it).
+What these arrays cannot do is refused with the user's line; docs/triggered.md lists it.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from t2s.backends.base import refusal
-from t2s.backends.cgra_tia.fabric import PUBLIC_CORE
-from t2s.backends.cgra_tia.lift.element_graph import ArrayWires, array_wires
+from t2s.backends.cgra_tia.fabric import PUBLIC_CORE, ArrayWires, array_wires
 from t2s.backends.cgra_tia.lower.not_lowered import NotLowered, refuse
 from t2s.backends.cgra_tia.lower.process import TokenStream
 from t2s.backends.cgra_tia.lower.schedule import PointCache, nest_of
-from t2s.backends.cgra_tia.profile_a.arrange import Arranger, PublicArrangement
-from t2s.backends.cgra_tia.profile_a.control import END, ControlledDesign, controlled
+from t2s.backends.cgra_tia.profile_a.control import ControlledDesign, controlled
 from t2s.backends.cgra_tia.profile_a.firing_threads import firing_thread
 from t2s.backends.cgra_tia.profile_a.firings import FiringReader, MemoryAccess, WordProcess
 from t2s.backends.cgra_tia.profile_a.threads import (
     WORD_MASK,
+    AddressItem,
     AddressWire,
     NoRoom,
     PublicThread,
-    StepOperand,
-    StepTarget,
-    ThreadRegister,
-    ThreadStep,
-    ToTest,
-    ToWires,
     Wire,
+    address_thread,
     check_room,
     moving_thread,
     program_of_threads,
+    rolled,
+    unrolled_nests,
 )
-from t2s.backends.cgra_tia.program import CellProgram, Immediate, Opcode
+from t2s.backends.cgra_tia.program import CellProgram
 from t2s.backends.cgra_tia.text.printer import print_programs
 from t2s.core.location import SourceLocation
 from t2s.core.names import one_line
@@ -57,42 +54,16 @@ BLOCK = (4, 4)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemoryMap:
-    """Where each tensor of a design starts in the memory, inputs first; ``words`` in all."""
+class PublicDesign:
+    """Programs for the PEs of an array (``None``: one PE alone), with their comments.
+
+    Tensors lie in the memory row by row, each from its word in ``starts`` on.
+    """
 
     graph: Graph
-    starts: Mapping[str, int]
-    words: int
-
-    def filled(self, arrays: Mapping[str, Array]) -> Array:
-        """The memory at the start, with the user's arrays (uint32); the rest is 0."""
-        memory = np.zeros(self.words, np.uint32)
-        for tensor in self.graph.tensors:
-            if tensor.role is TensorRole.INPUT:
-                packed = np.asarray(pack(tensor, arrays[tensor.array])).reshape(-1)
-                start = self.starts[tensor.name]
-                memory[start : start + packed.size] = packed.astype(np.int64) & 0xFFFFFFFF
-        return memory
-
-    def outputs(self, memory: Array) -> dict[str, Array]:
-        """The outputs of the design, by the user's names, in a memory at the end."""
-        stored = {}
-        for tensor in self.graph.tensors:
-            start, size = self.starts[tensor.name], _size(tensor)
-            words = np.array(memory[start : start + size], np.uint32)
-            stored[tensor.name] = words.view(tensor.type.numpy).reshape(tensor.allocated)
-        return outputs_of(self.graph, stored)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PublicDesign:
-    """Programs for the PEs of an array (``None``: one PE alone), with their comments."""
-
-    name: str
     programs: tuple[CellProgram, ...]
     shape: tuple[int, int] | None
-    memory: MemoryMap
-    arrangement: PublicArrangement
+    starts: Mapping[str, int]
 
     @property
     def where(self) -> str:
@@ -102,13 +73,32 @@ class PublicDesign:
     @property
     def text(self) -> str:
         """The text, with the user's lines as comments."""
-        starts = ", ".join(f"{name} from {at}" for name, at in self.memory.starts.items())
-        header = (f"{one_line(self.name)} on {self.where}", f"memory: {starts}")
+        starts = ", ".join(f"{name} from {at}" for name, at in self.starts.items())
+        header = (f"{one_line(self.graph.name)} on {self.where}", f"memory: {starts}")
         return print_programs(self.programs, PUBLIC_CORE, header)
+
+    def memory(self, arrays: Mapping[str, Array]) -> Array:
+        """The memory before a run: the words of the user's arrays (uint32), and zeros."""
+        memory = np.zeros(max(sum(map(_size, self.graph.tensors)), 1), np.uint32)
+        for tensor in self.graph.tensors:
+            if tensor.role is TensorRole.INPUT:
+                packed = np.asarray(pack(tensor, arrays[tensor.array])).reshape(-1)
+                start = self.starts[tensor.name]
+                memory[start : start + packed.size] = packed.astype(np.int64) & WORD_MASK
+        return memory
+
+    def outputs(self, memory: Array) -> dict[str, Array]:
+        """The outputs of the design, by the user's names, in the memory after a run."""
+        stored = {}
+        for tensor in self.graph.tensors:
+            start, size = self.starts[tensor.name], _size(tensor)
+            words = np.array(memory[start : start + size], np.uint32)
+            stored[tensor.name] = words.view(tensor.type.numpy).reshape(tensor.allocated)
+        return outputs_of(self.graph, stored)
 
 
 def compile_public(graph: Graph, shape: tuple[int, int] | None, *, seed: int = 0) -> PublicDesign:
-    """The programs of a design; raises ``UnsupportedError`` for what has none."""
+    """The programs of a design; raises ``UnsupportedError`` if it has none."""
     try:
         return _compiled(graph, shape, seed)
     except NotLowered as refused:
@@ -117,21 +107,14 @@ def compile_public(graph: Graph, shape: tuple[int, int] | None, *, seed: int = 0
 
 def _compiled(graph: Graph, shape: tuple[int, int] | None, seed: int) -> PublicDesign:
     processes, accesses = _read(graph)
-    memory = _memory_map(graph)
+    starts = _starts(graph)
     for stream, access in accesses.items():
-        start = memory.starts[access.tensor]
-        accesses[stream] = MemoryAccess(
-            tensor=access.tensor,
-            addresses=access.addresses + start,
-            loads=access.loads,
-            node=access.node,
-            location=access.location,
-        )
+        accesses[stream] = replace(access, addresses=access.addresses + starts[access.tensor])
     wires = _wires(shape)
     design = controlled(processes, accesses, len(wires.reads))
     _check_counts(graph, design, wires, shape)
     tight: NoRoom | None = None
-    best: tuple[tuple[int, int], PublicArrangement, tuple[CellProgram, ...]] | None = None
+    best: tuple[tuple[int, int], tuple[CellProgram, ...]] | None = None
     for arrangement in Arranger(design, wires, shape, seed).arrangements():
         assembler = _Assembler(design, wires, arrangement)
         try:
@@ -140,15 +123,9 @@ def _compiled(graph: Graph, shape: tuple[int, int] | None, seed: int) -> PublicD
             tight = full if tight is None or full.needed < tight.needed else tight
             continue
         if best is None or assembler.work < best[0]:
-            best = (assembler.work, arrangement, programs)
+            best = (assembler.work, programs)
     if best is not None:
-        return PublicDesign(
-            name=graph.name,
-            programs=best[2],
-            shape=shape,
-            memory=memory,
-            arrangement=best[1],
-        )
+        return PublicDesign(graph=graph, programs=best[1], shape=shape, starts=starts)
     if tight is None:
         why = (
             "no arrangement has a wire for each of its "
@@ -168,7 +145,7 @@ def _read(graph: Graph) -> tuple[list[WordProcess], dict[TokenStream, MemoryAcce
     _check_memory(graph)
     for node in graph.nodes:
         if not isinstance(node, PEArray):
-            why = "its control depends on data, and only PEs with static control have a form here"
+            why = "its control depends on data, and only PEs with static control are supported here"
             refuse(f"node {node.name!r}", why, node.location)
         cache = PointCache()
         for point in pe_points(node):
@@ -197,8 +174,8 @@ def _size(tensor: Tensor) -> int:
     return int(np.prod(tensor.allocated, dtype=np.int64))
 
 
-def _memory_map(graph: Graph) -> MemoryMap:
-    """Tensors one behind the other, inputs first; each has a word at least."""
+def _starts(graph: Graph) -> dict[str, int]:
+    """The first word of each tensor: tensors are adjacent, inputs first."""
     starts: dict[str, int] = {}
     words = 0
     for role in (TensorRole.INPUT, TensorRole.OUTPUT, TensorRole.INTERMEDIATE):
@@ -206,14 +183,14 @@ def _memory_map(graph: Graph) -> MemoryMap:
             if tensor.role is role:
                 starts[tensor.name] = words
                 words += _size(tensor)
-    return MemoryMap(graph=graph, starts=starts, words=max(words, 1))
+    return starts
 
 
 def _wires(shape: tuple[int, int] | None) -> ArrayWires:
     wires = array_wires(shape)
     if shape != BLOCK:
         return wires
-    return ArrayWires(links=wires.links, reads=wires.reads, writes=wires.writes[:1])
+    return replace(wires, writes=wires.writes[:1])
 
 
 def _check_counts(
@@ -221,15 +198,15 @@ def _check_counts(
 ) -> None:
     where = "one PE alone" if shape is None else f"an array of {shape[0]} x {shape[1]} PEs"
     count = 1 if shape is None else shape[0] * shape[1]
-    for what, found, most, hint in (
+    for what, accesses, most, hint in (
         ("streams of loads", design.loads, len(wires.reads), _FEWER_LOADS),
         ("streams of stores", design.stores, len(wires.writes), _FEWER_STORES),
     ):
-        if len(found) > most:
-            access = next(iter(found.values()))
-            names = ", ".join(dict.fromkeys(one.tensor for one in found.values()))
+        if len(accesses) > most:
+            access = next(iter(accesses.values()))
+            names = ", ".join(dict.fromkeys(each.tensor for each in accesses.values()))
             why = (
-                f"the design has {len(found)} {what} ({names}), and {where} has "
+                f"the design has {len(accesses)} {what} ({names}), and {where} has "
                 f"{most} such port{'' if most == 1 else 's'}: {hint}"
             )
             refuse(f"node {access.node!r}", why, access.location)
@@ -268,44 +245,46 @@ class _Assembler:
 
     def programs(self) -> tuple[CellProgram, ...]:
         """A program for each PE; raises ``NoRoom``."""
-        for stream in self._arrangement.ways:
+        for stream in self._arrangement.routes:
             self._lay(stream)
-        for number, one in enumerate(self._design.processes):
+        for number, process in enumerate(self._design.processes):
             element = self._arrangement.places[number]
-            said = said_of(one.process.name, one.process.location)
-            self._workers[element].append(firing_thread(one, frozenset(self._ends), said))
-            self._labels[element].append(one.process.name)
+            comment = comment_of(process.process.name, process.process.location)
+            self._workers[element].append(firing_thread(process, frozenset(self._ends), comment))
+            self._labels[element].append(process.process.name)
         self._add_ports()
         return tuple(self._program(element) for element in range(len(self._inputs)))
 
     def _lay(self, stream: TokenStream) -> None:
-        """Wires and movers along the way of a stream."""
-        way = self._arrangement.ways[stream]
+        """Lay wires and movers along the route of a stream."""
+        route = self._arrangement.routes[stream]
         ends = self._design.streams[stream]
         tags = self._design.tags_of(stream)
-        last = len(way.entries) - 1
+        last = len(route.entries) - 1
         to_port = ends.sink is None
         if ends.source is not None and not (to_port and last == 0):
             self._ends.add(stream)
-        for at, ((element, entry), leaves) in enumerate(zip(way.entries, way.exits, strict=True)):
+        for at, ((element, entry), leaves) in enumerate(
+            zip(route.entries, route.exits, strict=True)
+        ):
             if entry is not None:
                 self._inputs[element][stream] = entry
             if leaves is not None:
                 self._outputs[element][stream] = leaves
             if entry is not None and leaves is not None:
-                said = f"{stream} goes by"
+                comment = f"{stream} goes by"
                 self._movers[element].append(
                     moving_thread(
                         stream,
                         tags,
                         tokens=ends.tokens,
                         hands_on_end=not (to_port and at == last),
-                        said=said,
+                        comment=comment,
                     )
                 )
 
     def _add_ports(self) -> None:
-        """The addresses for all ports."""
+        """Add the address streams of all ports."""
         for accesses, ports, loads in (
             (self._design.loads, self._arrangement.reads, True),
             (self._design.stores, self._arrangement.writes, False),
@@ -317,12 +296,14 @@ class _Assembler:
                 self._outputs[element][wire] = side
                 needed = self._design.needs.get(stream) if loads else None
                 items = rolled(access.addresses, needed, access.lanes)
-                said = said_of(f"addresses of {access.tensor} for {access.node}", access.location)
-                self._sources[element].append((wire, items, loads, said))
+                comment = comment_of(
+                    f"addresses of {access.tensor} for {access.node}", access.location
+                )
+                self._sources[element].append((wire, items, loads, comment))
 
     def _program(self, element: int) -> CellProgram:
         others = [*self._movers[element], *self._workers[element]]
-        threads = next(self._with_sources(others, self._sources[element]))
+        threads = self._with_sources(others, self._sources[element])
         firings = sum(thread.firings for thread in threads)
         self.work = (max(self.work[0], firings), self.work[1] + firings)
         label = f"pe_{element}"
@@ -336,361 +317,284 @@ class _Assembler:
         self,
         threads: Sequence[PublicThread],
         sources: Sequence[tuple[AddressWire, tuple[AddressItem, ...], bool, str]],
-    ) -> Iterator[list[PublicThread]]:
-        """The threads with those of addresses, unrolled as far as there is room."""
+    ) -> list[PublicThread]:
+        """Add the threads that send addresses, unrolled as far as there is room."""
         if not sources:
             check_room(threads)
-            yield list(threads)
-            return
-        wire, items, loads, said = sources[0]
-        full: NoRoom | None = None
+            return list(threads)
+        wire, items, loads, comment = sources[0]
+        tightest: NoRoom | None = None
         for nest in unrolled_nests(items):
-            thread = address_thread(wire, nest, sends_end=loads, said=said)
+            thread = address_thread(wire, nest, sends_end=loads, comment=comment)
             try:
-                yield from self._with_sources([*threads, thread], sources[1:])
-                return
-            except NoRoom as found:
-                full = found if full is None or found.needed < full.needed else full
-        assert full is not None
-        raise full
+                return self._with_sources([*threads, thread], sources[1:])
+            except NoRoom as full:
+                if tightest is None or full.needed < tightest.needed:
+                    tightest = full
+        assert tightest is not None
+        raise tightest
 
 
-def said_of(what: str, location: SourceLocation | None) -> str:
-    """What an instruction is for, and the user's line."""
+def comment_of(what: str, location: SourceLocation | None) -> str:
+    """A comment: what an instruction is for, and the user's line."""
     if location is None:
         return one_line(what)
     file = location.file.replace("\\", "/").rpartition("/")[2]
     return one_line(f"{what}, {file}:{location.line}: {location.source_line}".rstrip(": "))
 
 
-# Threads that send the addresses of a stream to a port: nests of loops as instructions.
+# Placement and routing on a small array: PEs, memory ports, and the routes of streams.
 #
-# An address is the sum of the register of its lane and an immediate, so that it costs one
-# instruction, and a loop around some of them two or three more for each time round: move the
-# registers on, count, test.  A loop needs no counter where a register ends with a number that is
-# always the same.
-# Innermost loops are unrolled as far as there is room.
+# Each PE of the design is placed on a PE of the array.  Streams travel from neighbor to neighbor; a
+# wire carries one stream, and the PEs on its route forward it.  Each memory stream has its own
+# port. Arrangements come from local search with several starts, which moves PEs and ports while
+# that shortens the routes; the result depends on the seed only.
+
+STARTS = 32
+_MOVES = 60
+"""Moves that are tried for each part of a design, from each start."""
+
+_TOGETHER = 6
+"""What it costs to have two PEs in one, in hops."""
+
+_AT_A_PORT = (1, 0, 2, 4)
+"""What it costs to have a PE where addresses are sent, in hops, from one start to the next."""
+
+_IMPOSSIBLE = 1000
+
+_HOP, _SHARED, _ROUNDS = 4, 6, 24
+"""The price of a hop, what each other stream there adds to it, and the rounds of routing."""
 
 
-def unrolled_nests(items: Sequence[AddressItem]) -> Iterator[tuple[AddressItem, ...]]:
-    """A nest with its innermost loops unrolled more and more, the most first."""
-    yield from (
-        tuple(part for item in items for part in _unrolled(item, most))
-        for most in (12, 10, 8, 6, 5, 4, 3, 2, 1)
-    )
+@dataclass(frozen=True, slots=True)
+class StreamRoute:
+    """The route of a stream: its input and its output in each PE on the route."""
+
+    entries: tuple[tuple[int, int | None], ...]
+    exits: tuple[int | None, ...]
 
 
-def _unrolled(item: AddressItem, most: int) -> tuple[AddressItem, ...]:
-    """An item, of whose innermost loops the bodies have at most so many addresses."""
-    if isinstance(item, TaggedAddress):
-        return (item,)
-    inner = tuple(part for one in item.items for part in _unrolled(one, most))
-    if any(isinstance(part, AddressLoop) for part in inner):
-        return (replace(item, items=inner),)
-    times = max(
-        (n for n in range(1, item.count + 1) if item.count % n == 0 and n * len(inner) <= most),
-        default=1,
-    )
-    body = tuple(moved(part, item.shifts, time) for time in range(times) for part in inner)
-    if times == item.count:
-        return body
-    shifts = tuple(shift * times for shift in item.shifts)
-    return (AddressLoop(item.count // times, shifts, body),)
+@dataclass(frozen=True, kw_only=True)
+class PublicArrangement:
+    """The array PE of each PE, the port of each memory stream, and all routes."""
+
+    places: tuple[int, ...]
+    reads: Mapping[TokenStream, int]
+    writes: Mapping[TokenStream, int]
+    routes: Mapping[TokenStream, StreamRoute]
 
 
-def address_thread(
-    wire: AddressWire, items: Sequence[AddressItem], *, sends_end: bool, said: str
-) -> PublicThread:
-    """The thread that sends the addresses of a nest, and then the end of the stream."""
-    writer = _AddressWriter(wire, said, moving=_moving(items))
-    writer.items(items, known=writer.moving)
-    return writer.thread(sends_end=sends_end)
+class _Dice:
+    """A random number generator that does not depend on the version of a library."""
+
+    def __init__(self, seed: int) -> None:
+        self._state = seed * 2654435761 + 88172645463325252
+
+    def below(self, limit: int) -> int:
+        self._state = (self._state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
+        return (self._state >> 33) % limit
 
 
-def _moving(items: Sequence[AddressItem]) -> frozenset[int]:
-    """The lanes that any loop moves; the addresses of all others are numbers."""
-    found: set[int] = set()
-    for item in items:
-        if isinstance(item, AddressLoop):
-            found |= {lane for lane, shift in enumerate(item.shifts) if shift}
-            found |= _moving(item.items)
-    return frozenset(found)
+@dataclass(kw_only=True)
+class _Draft:
+    places: list[int]
+    reads: dict[TokenStream, int] = field(default_factory=dict)
+    writes: dict[TokenStream, int] = field(default_factory=dict)
 
 
-def _base(lane: int) -> ThreadRegister:
-    return ThreadRegister(f"address {lane}")
+class Arranger:
+    """Finds arrangements of a design, those with shorter routes first."""
 
-
-@dataclass
-class _AddressWriter:
-    """Writes steps one behind the other.
-
-    ``_drift`` is what the register of each lane holds beyond what the nest's own addresses count
-    from; ``_test`` what the test bit has to be for the next step to fire.
-    """
-
-    wire: AddressWire
-    said: str
-    moving: frozenset[int]
-    steps: list[ThreadStep] = field(default_factory=list)
-    slots: dict[ThreadRegister, int] = field(default_factory=dict)
-    _state: int = 0
-    _states: int = 1
-    _test: bool | None = None
-    _drift: dict[int, int] = field(default_factory=dict)
-    _times: int = 1
-    _firings: int = 0
-
-    def items(self, items: Sequence[AddressItem], *, known: frozenset[int]) -> None:
-        """Write items; of the lanes in ``known`` no loop around them moves the register."""
-        for item in items:
-            match item:
-                case TaggedAddress():
-                    self._send(item)
-                case AddressLoop():
-                    self._loop(item, known)
-
-    def thread(self, *, sends_end: bool) -> PublicThread:
-        """The thread with its last step: the end of the stream, or nothing."""
-        if sends_end:
-            self._add(Opcode.MOV, ToWires((self.wire,), END), (Immediate(0),), ", its end")
-        elif self._test is not None:
-            self._add(Opcode.NOP, None, ())
-        return PublicThread(
-            name=f"addresses of {self.wire.stream}",
-            steps=tuple(self.steps),
-            done=self._state,
-            firings=self._firings,
-            slots=self.slots,
-        )
-
-    def _add(
-        self, opcode: Opcode, target: StepTarget, operands: tuple[StepOperand, ...], more: str = ""
+    def __init__(
+        self, design: ControlledDesign, wires: ArrayWires, shape: tuple[int, int] | None, seed: int
     ) -> None:
-        self.steps.append(
-            ThreadStep(
-                state=self._state,
-                next=self._states,
-                opcode=opcode,
-                target=target,
-                operands=operands,
-                test=self._test,
-                said=f"{self.said}{more}",
-            )
+        self._design = design
+        self._wires = wires
+        self._columns = 1 if shape is None else shape[1]
+        self._count = 1 if shape is None else shape[0] * shape[1]
+        self._seed = seed
+        self._at_a_port = _AT_A_PORT[0]
+        self._distances = [
+            [self._distance(first, second) for second in range(self._count)]
+            for first in range(self._count)
+        ]
+
+    def arrangements(self) -> Iterator[PublicArrangement]:
+        """Arrangements with routes for all streams; empty if there is none."""
+        by_key: dict[tuple[object, ...], tuple[int, _Draft]] = {}
+        for start in range(STARTS):
+            dice = _Dice(self._seed * STARTS + start)
+            self._at_a_port = _AT_A_PORT[start % len(_AT_A_PORT)]
+            draft = self._improved(self._random(dice), dice)
+            key = (*draft.places, *draft.reads.values(), *draft.writes.values())
+            self._at_a_port = _AT_A_PORT[0]
+            by_key[key] = (self._cost(draft), draft)
+        drafts = [
+            draft
+            for cost, draft in sorted(by_key.values(), key=lambda pair: pair[0])
+            if cost < _IMPOSSIBLE
+        ]
+        for draft in drafts:
+            routes = self._routes(draft)
+            if routes is not None:
+                yield PublicArrangement(
+                    places=tuple(draft.places),
+                    reads=draft.reads,
+                    writes=draft.writes,
+                    routes=routes,
+                )
+
+    def _distance(self, first: int, second: int) -> int:
+        (a, b), (c, d) = divmod(first, self._columns), divmod(second, self._columns)
+        hops = abs(a - c) + abs(b - d)
+        # superlinear: long routes compete for the wires of other streams
+        return hops * (hops + 1) // 2
+
+    # ------------------------------------------------------------------------------- places
+
+    def _random(self, dice: _Dice) -> _Draft:
+        def chosen(streams: Mapping[TokenStream, object], ports: int) -> dict[TokenStream, int]:
+            free = list(range(ports))
+            return {stream: free.pop(dice.below(len(free))) for stream in streams}
+
+        return _Draft(
+            places=[dice.below(self._count) for _ in self._design.processes],
+            reads=chosen(self._design.loads, len(self._wires.reads)),
+            writes=chosen(self._design.stores, len(self._wires.writes)),
         )
-        self._firings += self._times
-        self._state, self._test = self._states, None
-        self._states += 1
 
-    def _send(self, item: TaggedAddress) -> None:
-        target = ToWires((self.wire,), item.tag)
-        base = _base(item.lane)
-        offset = Immediate(item.address - self._drift.get(item.lane, 0) & WORD_MASK)
-        if base not in self.slots:
-            self._add(Opcode.MOV, target, (offset,))
-        elif offset.pattern == 0:
-            self._add(Opcode.MOV, target, (base,))
-        else:
-            self._add(Opcode.ADD, target, (base, offset))
+    def _ends(self, stream: TokenStream, draft: _Draft) -> tuple[int, int]:
+        ends = self._design.streams[stream]
+        source = (
+            self._wires.reads[draft.reads[stream]][0]
+            if ends.source is None
+            else (draft.places[ends.source])
+        )
+        sink = (
+            self._wires.writes[draft.writes[stream]][1][0]
+            if ends.sink is None
+            else (draft.places[ends.sink])
+        )
+        return source, sink
 
-    def _loop(self, loop: AddressLoop, known: frozenset[int]) -> None:
-        drift = {lane: self._drift.get(lane, 0) for lane in self.moving}
-        ends = next((lane for lane in sorted(known) if loop.shifts[lane]), None)
-        once = self._times == 1
-        counter = None
-        if ends is None:
-            counter = ThreadRegister(
-                ("counter", sum(isinstance(slot.use, tuple) for slot in self.slots))
-            )
-            self.slots[counter] = loop.count if once else 0
-        for lane in sorted(self.moving):
-            self.slots.setdefault(_base(lane), 0)
-        if counter is not None and not once:
-            self._add(Opcode.MOV, counter, (Immediate(loop.count),), ", times to go round")
-        if self._test is not None:
-            self._add(Opcode.NOP, None, ())
-        head, self._test = self._state, False
-        self._times *= loop.count
-        still = frozenset(lane for lane in known if not loop.shifts[lane])
-        self.items(loop.items, known=still)
-        for lane in sorted(self.moving):
-            step = loop.shifts[lane] + drift[lane] - self._drift.get(lane, 0)
-            if step:
-                base = _base(lane)
-                self._add(Opcode.ADD, base, (base, Immediate(step & WORD_MASK)), ", further on")
-        if counter is None:
-            assert ends is not None
-            last = drift[ends] + loop.count * loop.shifts[ends]
-            operands: tuple[StepOperand, ...] = (_base(ends), Immediate(last & WORD_MASK))
-        else:
-            self._add(Opcode.SUB, counter, (counter, Immediate(1)), ", times to go round")
-            operands = (counter, Immediate(0))
-        self._add(Opcode.EQ, ToTest(), operands, ", whether that was the last time")
-        self.steps[-1] = replace(self.steps[-1], next=head)
-        self._times //= loop.count
-        self._states -= 1
-        self._state, self._test = head, True
-        for lane in self.moving:
-            self._drift[lane] = drift[lane] + loop.count * loop.shifts[lane]
+    def _cost(self, draft: _Draft) -> int:
+        cost = 0
+        for stream, ends in self._design.streams.items():
+            source, sink = self._ends(stream, draft)
+            cost += self._distances[source][sink]
+            if source == sink and ends.source is not None and ends.sink is not None:
+                cost += _IMPOSSIBLE
+        cost += _TOGETHER * (len(draft.places) - len(set(draft.places)))
+        ports = [self._wires.reads[port][0] for port in draft.reads.values()]
+        ports += [self._wires.writes[port][0][0] for port in draft.writes.values()]
+        cost += self._at_a_port * sum(draft.places.count(element) for element in ports)
+        return cost
 
+    def _improved(self, draft: _Draft, dice: _Dice) -> _Draft:
+        """The draft after moves that did not increase the cost."""
+        cost = self._cost(draft)
+        parts = len(draft.places) + len(draft.reads) + len(draft.writes)
+        for _ in range(_MOVES * parts):
+            undo = self._moved(draft, dice)
+            after = self._cost(draft)
+            if after <= cost:
+                cost = after
+            else:
+                undo()
+        return draft
 
-# Sequences of addresses with tags as nests of loops, for PEs that run them.
-#
-# In goes what a stream touches, element by element.  Out comes a list of items: addresses, and
-# repetitions of items in which addresses move by a shift from one time to the next.  Addresses are
-# of *lanes*, one for each stream where several share a port, and each lane has a shift of its own.
-# Whatever is repeated with constant shifts is found, however the loops are nested and wherever tags
-# change; a sequence without any regularity becomes a list of its addresses.
+    def _moved(self, draft: _Draft, dice: _Dice):  # type: ignore[no-untyped-def]
+        """Move a PE (perhaps by a swap), or a stream to another port; returns the undo function."""
+        number = dice.below(len(draft.places) + len(draft.reads) + len(draft.writes))
+        if number < len(draft.places):
+            before = list(draft.places)
+            source, target = draft.places[number], dice.below(self._count)
+            swap = dice.below(2)
+            draft.places = [source if place == target and swap else place for place in draft.places]
+            draft.places[number] = target
+            return lambda: setattr(draft, "places", before)
+        number -= len(draft.places)
+        loads = number < len(draft.reads)
+        table = draft.reads if loads else draft.writes
+        ports = len(self._wires.reads) if loads else len(self._wires.writes)
+        stream = list(table)[number if loads else number - len(draft.reads)]
+        old, new = table[stream], dice.below(ports)
+        other = next((neighbor for neighbor, port in table.items() if port == new), None)
 
-LONGEST_BODY = 64
-"""Most items that are looked at as one body of a loop."""
+        def put(first: int, second: int) -> None:
+            table[stream] = first
+            if other is not None and other != stream:
+                table[other] = second
 
+        put(new, old)
+        return lambda: put(old, new)
 
-Shifts = tuple[int, ...]
-"""By lane."""
+    # --------------------------------------------------------------------------------- routes
 
+    def _routes(self, draft: _Draft) -> dict[TokenStream, StreamRoute] | None:
+        """A route for each stream, with no wire used twice; ``None`` if none were found.
 
-@dataclass(frozen=True, slots=True)
-class TaggedAddress:
-    """An address that is sent with a tag."""
+        All streams repeatedly take their cheapest routes, while wires that several of them use
+        become more expensive (PathFinder's negotiated congestion).
+        """
+        taken = {self._wires.reads[port] for port in draft.reads.values()}
+        for port in draft.writes.values():
+            taken |= set(self._wires.writes[port])
+        busy = [draft.places.count(element) for element in range(self._count)]
+        for element, _ in taken:
+            busy[element] += 1
+        history = dict.fromkeys(self._wires.links, 0)
+        routes: dict[TokenStream, list[tuple[int, int]]] = {}
+        for _ in range(_ROUNDS):
+            users = dict.fromkeys(self._wires.links, 0)
+            for stream in self._design.streams:
+                prices = {hop: _HOP + history[hop] + _SHARED * users[hop] for hop in users}
+                hops = self._hops(*self._ends(stream, draft), prices, busy)
+                if hops is None:
+                    return None
+                routes[stream] = hops
+                for hop in hops:
+                    users[hop] += 1
+            crowded = [hop for hop, count in users.items() if count > 1]
+            if not crowded:
+                return {
+                    stream: self._route(stream, draft, self._ends(stream, draft)[0], hops)
+                    for stream, hops in routes.items()
+                }
+            for hop in crowded:
+                history[hop] += _SHARED
+        return None
 
-    address: int
-    tag: int
-    lane: int = 0
+    def _hops(
+        self, source: int, sink: int, prices: Mapping[tuple[int, int], int], busy: list[int]
+    ) -> list[tuple[int, int]] | None:
+        """The outputs along a cheapest route."""
+        waiting: list[tuple[int, int, tuple[tuple[int, int], ...]]] = [(0, source, ())]
+        seen: set[int] = set()
+        while waiting:
+            cost, element, hops = heapq.heappop(waiting)
+            if element == sink:
+                return list(hops)
+            if element in seen:
+                continue
+            seen.add(element)
+            for side in range(4):
+                port = (element, side)
+                if port in prices:
+                    after = self._wires.links[port][0]
+                    price = prices[port] + 2 * busy[after] * (after != sink)
+                    heapq.heappush(waiting, (cost + price, after, (*hops, port)))
+        return None
 
-
-@dataclass(frozen=True, slots=True)
-class AddressLoop:
-    """``count`` times the items, all addresses of a lane greater by its shift each time."""
-
-    count: int
-    shifts: Shifts
-    items: tuple[AddressItem, ...]
-
-
-AddressItem = TaggedAddress | AddressLoop
-
-
-def rolled(
-    addresses: Array, tags: Array | None, lanes: Array | None = None
-) -> tuple[AddressItem, ...]:
-    """The shortest nest that is found for addresses with tags and lanes (``None``: all are 0)."""
-    none = np.zeros(len(addresses), np.int64)
-    tags, lanes = none if tags is None else tags, none if lanes is None else lanes
-    count = int(lanes.max()) + 1 if len(lanes) else 1
-    items = _runs(addresses, tags, lanes, count)
-    length = 1
-    while length <= min(LONGEST_BODY, len(items) // 2):
-        shorter = _folded(items, length, count)
-        if len(shorter) < len(items):
-            items, length = shorter, 1
-        else:
-            length += 1
-    return tuple(items)
-
-
-def unrolled(items: Sequence[AddressItem]) -> Iterator[TaggedAddress]:
-    """The addresses of a nest in order."""
-    for item in items:
-        match item:
-            case TaggedAddress():
-                yield item
-            case AddressLoop():
-                for time in range(item.count):
-                    for address in unrolled(item.items):
-                        moves = item.shifts[address.lane] * time
-                        yield replace(address, address=address.address + moves)
-
-
-def moved(item: AddressItem, shifts: Shifts, times: int) -> AddressItem:
-    """An item with all addresses greater by some times the shifts."""
-    match item:
-        case TaggedAddress(address=address, lane=lane):
-            return replace(item, address=address + shifts[lane] * times)
-        case AddressLoop():
-            return replace(item, items=tuple(moved(one, shifts, times) for one in item.items))
-
-
-def _firsts(items: Sequence[AddressItem], found: dict[int, int]) -> dict[int, int]:
-    """The first address of each lane."""
-    for item in items:
-        if isinstance(item, AddressLoop):
-            _firsts(item.items, found)
-        else:
-            found.setdefault(item.lane, item.address)
-    return found
-
-
-def _runs(addresses: Array, tags: Array, lanes: Array, count: int) -> list[AddressItem]:
-    """Stretches of three and more addresses of a lane with one stride and one tag as loops."""
-    steps = np.diff(addresses)
-    same = (np.diff(tags) == 0) & (np.diff(lanes) == 0)
-    items: list[AddressItem] = []
-    at, total = 0, len(addresses)
-    # where a stretch that goes on at each place ends: the next change of stride, tag or lane
-    breaks = np.flatnonzero((np.diff(steps) != 0) | ~same[1:] | ~same[:-1]) + 1
-    while at < total:
-        number = int(np.searchsorted(breaks, at + 1))
-        last = int(breaks[number]) if number < len(breaks) else total - 1
-        lane = int(lanes[at])
-        start = TaggedAddress(int(addresses[at]), int(tags[at]), lane)
-        if last - at >= 2 and same[at]:
-            shifts = tuple(int(steps[at]) if one == lane else 0 for one in range(count))
-            items.append(AddressLoop(last - at + 1, shifts, (start,)))
-            at = last + 1
-        else:
-            items.append(start)
-            at += 1
-    return items
-
-
-def _folded(items: list[AddressItem], length: int, lanes: int) -> list[AddressItem]:
-    """The items with repetitions of bodies of some length as loops."""
-    found: list[AddressItem] = []
-    at = 0
-    least = 3 if length == 1 else 2
-    while at < len(items):
-        count, shifts = _repeats(items, at, length, lanes)
-        if count >= least or (count == 2 and isinstance(items[at], AddressLoop)):
-            found.append(AddressLoop(count, shifts, tuple(items[at : at + length])))
-            at += count * length
-        else:
-            found.append(items[at])
-            at += 1
-    return found
-
-
-def _repeats(items: list[AddressItem], at: int, length: int, lanes: int) -> tuple[int, Shifts]:
-    """How often the items at a place come again and again, and the shifts from one to the next."""
-    none = (0,) * lanes
-    if at + 2 * length > len(items):
-        return 1, none
-    first = _firsts(items[at : at + length], {})
-    second = _firsts(items[at + length : at + 2 * length], {})
-    if first.keys() != second.keys():
-        return 1, none
-    shifts = tuple(second.get(lane, 0) - first.get(lane, 0) for lane in range(lanes))
-    count = 1
-    while at + (count + 1) * length <= len(items):
-        here, there = at + (count - 1) * length, at + count * length
-        if any(
-            not _is_moved(items[here + place], items[there + place], shifts)
-            for place in range(length)
-        ):
-            break
-        count += 1
-    return count, shifts
-
-
-def _is_moved(one: AddressItem, other: AddressItem, shifts: Shifts) -> bool:
-    match one, other:
-        case TaggedAddress(), TaggedAddress():
-            moves = other.address - one.address
-            return (one.tag, one.lane, shifts[one.lane]) == (other.tag, other.lane, moves)
-        case AddressLoop(), AddressLoop():
-            return (one.count, one.shifts, len(one.items)) == (
-                other.count,
-                other.shifts,
-                len(other.items),
-            ) and all(_is_moved(a, b, shifts) for a, b in zip(one.items, other.items, strict=True))
-    return False
+    def _route(
+        self, stream: TokenStream, draft: _Draft, source: int, hops: list[tuple[int, int]]
+    ) -> StreamRoute:
+        ends = self._design.streams[stream]
+        entry = None
+        if ends.source is None:
+            entry = self._wires.reads[draft.reads[stream]][1]
+        entries: list[tuple[int, int | None]] = [(source, entry)]
+        entries += [self._wires.links[hop] for hop in hops]
+        exits: list[int | None] = [side for _, side in hops]
+        exits.append(self._wires.writes[draft.writes[stream]][1][1] if ends.sink is None else None)
+        return StreamRoute(tuple(entries), tuple(exits))

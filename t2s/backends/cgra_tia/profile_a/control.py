@@ -1,14 +1,14 @@
-"""Which streams there are between PEs, and how each PE knows of what kind its next firing is.
+"""The streams between PEs, and how each PE knows the kind of its next firing.
 
-A PE of the public core has no stream unit that sends it tags, so what tells kinds of firings apart
-comes with the data.  A stream from which a PE takes in every firing *leads* it: each of its tokens
-has the kind of the firing as its tag, which whoever sends it has to know, and so on up to the PE at
-the port of the memory, which sends addresses with these tags.  A PE without such a stream counts:
-its firings come in a pattern that is short enough to be written out.  Tag 3 ends every stream.
+A PE of the public core has no stream unit that sends it tags, so the kind of a firing arrives with
+the data.  A stream from which a PE takes in every firing is its *leader*: the tag of each token is
+the kind of the firing.  The sender of the leader has to know these tags, and so on up to the PE at
+the memory port, which sends addresses with these tags.  A PE without a leader counts: its firings
+follow a pattern that is short enough to be written out.  Tag 3 ends every stream.
 
-PEs that only hand on tokens of one stream as another one are left out: the two streams are one.
-Refused are streams with one end, circles of streams, PEs that take nothing, and more kinds of
-firings than there are tags or instructions.
+PEs that only copy one stream to another are removed, and the two streams are merged.  Refused are
+streams with one end, cycles of streams, PEs that take nothing, and more kinds of firings than there
+are tags or instructions.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ MOST_PATTERN = 12
 
 @dataclass(frozen=True, kw_only=True)
 class StreamEnds:
-    """Who sends and who takes: processes by number, ``None`` for the memory."""
+    """The sender and the receiver: numbers of processes, or ``None`` for the memory."""
 
     source: int | None
     sink: int | None
@@ -56,11 +56,11 @@ class StreamEnds:
 
 @dataclass(frozen=True, kw_only=True)
 class ControlledProcess:
-    """A process, and how it is controlled.
+    """A process, and how its firings are selected.
 
-    ``kinds`` are its kinds of firings, each with the tags of what it sends.  With ``leader`` the
-    number of the kind is the tag of that stream's token (any tag if there is one kind); without,
-    ``pattern`` has the numbers of the kinds in the order in which they come, again and again.
+    ``kinds`` are its kinds of firings, each with the ``tags`` of what it sends.  With a ``leader``
+    the tag of its token is the number of the kind (any tag if there is one kind); without,
+    ``pattern`` is the repeated sequence of kinds.
     """
 
     process: WordProcess
@@ -73,7 +73,10 @@ class ControlledProcess:
 
 @dataclass(kw_only=True)
 class ControlledDesign:
-    """Processes, streams, and the tag of each token of a stream (``None``: all are 0)."""
+    """Processes and streams.
+
+    ``needs`` has the tag of each token of the streams whose receivers need tags; all other tags
+    are 0."""
 
     processes: list[ControlledProcess]
     streams: dict[TokenStream, StreamEnds]
@@ -82,7 +85,7 @@ class ControlledDesign:
     stores: dict[TokenStream, MemoryAccess] = field(default_factory=dict)
 
     def tags_of(self, stream: TokenStream) -> tuple[int, ...]:
-        """The tags that occur in a stream, without the last one."""
+        """The tags that occur in a stream, without that of its end."""
         needed = self.needs.get(stream)
         return (0,) if needed is None else tuple(int(tag) for tag in np.unique(needed))
 
@@ -90,18 +93,20 @@ class ControlledDesign:
 def controlled(
     processes: Sequence[WordProcess], accesses: dict[TokenStream, MemoryAccess], ports: int
 ) -> ControlledDesign:
-    """Connect processes, and find out how each of them is controlled.
+    """Connect processes, and decide how the firings of each are selected.
 
-    Where there are more streams of loads than ``ports``, those of one PE share a port.
+    If there are more load streams than ``ports``, those of one PE share a port.
     """
-    kept, renamed = _without_movers(list(processes), accesses)
+    remaining, renamed = _without_movers(processes)
     loads = {renamed.get(s, s): a for s, a in accesses.items() if a.loads}
     stores = {s: a for s, a in accesses.items() if not a.loads}
-    share_ports(kept, loads, ports)
-    streams = _connected(kept, loads, stores)
+    share_ports(remaining, loads, ports)
+    streams = _connected(remaining, loads, stores)
     design = ControlledDesign(processes=[], streams=streams, loads=loads, stores=stores)
-    found = {number: _control(kept[number], design) for number in _backwards(kept, streams)}
-    design.processes = [found[number] for number in range(len(kept))]
+    by_number = {
+        number: _control(remaining[number], design) for number in _backwards(remaining, streams)
+    }
+    design.processes = [by_number[number] for number in range(len(remaining))]
     return design
 
 
@@ -109,24 +114,24 @@ def controlled(
 
 
 def _without_movers(
-    processes: list[WordProcess], accesses: dict[TokenStream, MemoryAccess]
+    processes: Sequence[WordProcess],
 ) -> tuple[list[WordProcess], dict[TokenStream, TokenStream]]:
-    """Leave out PEs that hand on one stream as one other; what each stream is called after that.
+    """Remove PEs that only copy one stream to another; returns the new names of streams.
 
-    The name that stays is that of the stream that the last of them sends.
+    A chain of merged streams is named after its last one.
     """
     renamed: dict[TokenStream, TokenStream] = {}
-    kept: list[WordProcess] = []
+    remaining: list[WordProcess] = []
     for process in processes:
         moved = _moved(process)
         if moved is None:
-            kept.append(process)
+            remaining.append(process)
         else:
             renamed[moved[0]] = moved[1]
     final = {stream: _last(stream, renamed) for stream in renamed}
-    for process in kept:
+    for process in remaining:
         process.kinds = tuple(_renamed(kind, final) for kind in process.kinds)
-    return kept, final
+    return remaining, final
 
 
 def _moved(process: WordProcess) -> tuple[TokenStream, TokenStream] | None:
@@ -146,7 +151,7 @@ def _last(stream: TokenStream, renamed: dict[TokenStream, TokenStream]) -> Token
 
 
 def _renamed(kind: FiringKind, final: dict[TokenStream, TokenStream]) -> FiringKind:
-    """Streams that are sent get the name that they end with; what is taken has it already."""
+    """Rename the streams that are sent; those that are taken already have their final names."""
     return FiringKind(
         takes=kind.takes,
         sends=tuple((final.get(stream, stream), value) for stream, value in kind.sends),
@@ -160,7 +165,7 @@ def _connected(
     loads: dict[TokenStream, MemoryAccess],
     stores: dict[TokenStream, MemoryAccess],
 ) -> dict[TokenStream, StreamEnds]:
-    """Both ends of every stream; refused if it has only one."""
+    """Both ends of every stream; a stream with one end is refused."""
     sources: dict[TokenStream, tuple[int | None, int]] = {
         stream: (None, len(access.addresses)) for stream, access in loads.items()
     }
@@ -172,7 +177,7 @@ def _connected(
             sources[stream] = (number, int(_happens(process, stream).sum()))
         for stream in process.takes:
             sinks[stream] = (number, int(_tokens(process.kinds, stream)[process.sequence].sum()))
-    found: dict[TokenStream, StreamEnds] = {}
+    ends_of: dict[TokenStream, StreamEnds] = {}
     for stream in dict.fromkeys((*sources, *sinks)):
         source, sink = sources.get(stream), sinks.get(stream)
         if source is None or sink is None or source[1] != sink[1]:
@@ -182,8 +187,8 @@ def _connected(
             sent, taken = (0 if source is None else source[1]), (0 if sink is None else sink[1])
             why = f"{sent} tokens are sent to it, and {taken} are taken from it"
             refuse(f"channel {str(stream)!r}", why, location)
-        found[stream] = StreamEnds(source=source[0], sink=sink[0], tokens=source[1])
-    return found
+        ends_of[stream] = StreamEnds(source=source[0], sink=sink[0], tokens=source[1])
+    return ends_of
 
 
 def _location(processes: Sequence[WordProcess], number: int | None) -> SourceLocation | None:
@@ -191,7 +196,7 @@ def _location(processes: Sequence[WordProcess], number: int | None) -> SourceLoc
 
 
 def _happens(process: WordProcess, stream: TokenStream) -> Array:
-    """In which firings a process sends to a stream."""
+    """For each firing, whether the process sends to a stream."""
     return np.array([stream in dict(kind.sends) for kind in process.kinds])[process.sequence]
 
 
@@ -203,25 +208,25 @@ def _tokens(kinds: Sequence[FiringKind], stream: TokenStream) -> Array:
 def _backwards(
     processes: Sequence[WordProcess], streams: dict[TokenStream, StreamEnds]
 ) -> list[int]:
-    """The numbers of processes, whoever takes before whoever sends to it."""
+    """The numbers of processes, receivers before their senders."""
     after: dict[int, list[int]] = {number: [] for number in range(len(processes))}
     for ends in streams.values():
         if ends.source is not None and ends.sink is not None:
             after[ends.source].append(ends.sink)
     order: list[int] = []
-    left = list(after)
-    while left:
-        ready = [number for number in left if all(sink in order for sink in after[number])]
+    remaining = list(after)
+    while remaining:
+        ready = [number for number in remaining if all(sink in order for sink in after[number])]
         if not ready:
-            names = ", ".join(processes[number].name for number in left[:4])
+            names = ", ".join(processes[number].name for number in remaining[:4])
             refuse(
-                processes[left[0]].subject,
-                f"streams go round in a circle between its PEs and others ({names}), and tags are "
-                "handed on from the memory: use t2s.cgra.place, whose stream units send tags",
-                processes[left[0]].location,
+                processes[remaining[0]].subject,
+                f"streams form a cycle through its PEs and others ({names}), and tags are "
+                "passed on from the memory: use t2s.cgra.place, whose stream units send tags",
+                processes[remaining[0]].location,
             )
         order += ready
-        left = [number for number in left if number not in ready]
+        remaining = [number for number in remaining if number not in ready]
     return order
 
 
@@ -229,7 +234,7 @@ def _backwards(
 
 
 def _control(process: WordProcess, design: ControlledDesign) -> ControlledProcess:
-    """Split the kinds of a process by the tags of what it sends, and find what tells them apart."""
+    """Split the kinds of a process by the tags that they send, and decide what selects them."""
     if not process.takes:
         refuse(
             process.subject,
@@ -263,9 +268,9 @@ def _split(
     columns: list[Array] = [process.sequence]
     tagged = [stream for stream in process.sends if stream in design.needs]
     for stream in tagged:
-        there = _happens(process, stream)
-        column = np.full(len(there), -1, np.int64)
-        column[there] = design.needs[stream]
+        happens = _happens(process, stream)
+        column = np.full(len(happens), -1, np.int64)
+        column[happens] = design.needs[stream]
         columns.append(column)
     codes, first = rows_apart(columns, len(process.sequence))
     kinds = tuple(process.kinds[int(process.sequence[at])] for at in first)
@@ -279,7 +284,7 @@ def _split(
 def _pattern(
     process: WordProcess, sequence: Array, leaders: Sequence[TokenStream]
 ) -> tuple[int, ...]:
-    """The shortest beginning of a sequence whose repetition is the sequence; refused if long."""
+    """The shortest prefix whose repetition is the sequence; a long one is refused."""
     total = len(sequence)
     for period in range(1, min(total, MOST_PATTERN) + 1):
         if total % period == 0 and (sequence[period:] == sequence[: total - period]).all():
@@ -310,19 +315,19 @@ def taken_names(kind: FiringKind) -> dict[str, TokenStream]:
 
 
 def is_token(local: Local) -> bool:
-    """Whether a local of a value is a token, and not what a register held."""
+    """Whether a local of a value is a token, and not the content of a register."""
     return local.name.startswith("take ")
 
 
-# Sums that begin again without a kind of firing of their own.
+# Resetting accumulators at the end of a sum rather than at its start.
 #
-# A sum over a loop has a first firing, which does not look at what the register holds.  If whatever
-# fires before it leaves a zero there, the first firing is one like those that follow: one tag
-# fewer, and one instruction fewer in every PE that the tag comes by.
+# The first firing of a sum ignores the content of the register.  If the firing before it leaves a
+# zero there, the first firing is like those that follow: this saves a tag, and an instruction in
+# every PE that the tag passes.
 
 
 def without_restarts(process: WordProcess) -> None:
-    """Make kinds of firings one that differ in a register being zero, where that can be had."""
+    """Merge kinds of firings that are equal if a register is zero, where it can be made zero."""
     for element in dict.fromkeys(process.elements.values()):
         if process.initial.get(element, 0):
             continue
@@ -334,11 +339,11 @@ def without_restarts(process: WordProcess) -> None:
 
 
 def _same_from_zero(process: WordProcess, element: FileElement, first: int) -> int | None:
-    """The kind that does what the first one does if the element is zero, which can be had."""
+    """The kind that equals ``first`` if the element is zero, if the element can be made zero."""
     sequence = process.sequence
     pairs = set(zip(sequence[:-1].tolist(), sequence[1:].tolist(), strict=True))
-    before = {one for one, after in pairs if after == first}
-    if any(after != first for one, after in pairs if one in before) or first in before:
+    before = {previous for previous, after in pairs if after == first}
+    if any(after != first for previous, after in pairs if previous in before) or first in before:
         return None
     for number, kind in enumerate(process.kinds):
         if number != first and _from_zero(kind, element) == process.kinds[first]:
@@ -347,7 +352,7 @@ def _same_from_zero(process: WordProcess, element: FileElement, first: int) -> i
 
 
 def _from_zero(kind: FiringKind, element: FileElement) -> FiringKind:
-    """What a firing does if an element of a register file holds zero."""
+    """The kind of a firing for which an element of a register file holds zero."""
 
     def value(expr: Expr) -> Expr:
         def rule(term: Term) -> Term | None:
@@ -360,12 +365,12 @@ def _from_zero(kind: FiringKind, element: FileElement) -> FiringKind:
     return replace(
         kind,
         sends=tuple((stream, value(sent)) for stream, sent in kind.sends),
-        writes=tuple((one, value(written)) for one, written in kind.writes),
+        writes=tuple((written_element, value(written)) for written_element, written in kind.writes),
     )
 
 
 def _merge(process: WordProcess, element: FileElement, first: int, other: int) -> None:
-    """Let all kinds before the first one leave a zero, and make it the other one."""
+    """Let the kinds that precede ``first`` leave a zero, and replace ``first`` by ``other``."""
     sequence = process.sequence
     before = set(sequence[:-1][sequence[1:] == first].tolist())
     zero = Const(value=0, type=_type(process, element))
@@ -389,15 +394,15 @@ def _type(process: WordProcess, element: FileElement) -> Type:
     )
 
 
-# Several streams of loads as one, where there are fewer ports than streams.
+# Sharing ports: the loads of one PE as one stream, if there are fewer ports than load streams.
 #
-# The loads of one PE can share a port: the words come in the order in which its firings take them.
+# The words arrive in the order in which the firings of the PE take them.
 
 
 def share_ports(
     processes: Sequence[WordProcess], loads: dict[TokenStream, MemoryAccess], ports: int
 ) -> None:
-    """Put the loads of each process into one stream if there are more streams than ports."""
+    """Merge the loads of each process into one stream if there are more streams than ports."""
     if len(loads) <= ports:
         return
     for process in processes:

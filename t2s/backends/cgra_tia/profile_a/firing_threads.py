@@ -1,8 +1,8 @@
 """The thread of a PE of the design: a few instructions for each kind of firing.
 
-A firing is one instruction or several: each result is computed by the instruction that sends it or
-keeps it, where that is one operator (``a + b * c`` is), and what it needs before.  A token stays at
-the head until its last use.  Kinds differ by the tag of the leading stream, or by the state.
+A result of one operator (``a + b * c`` is one) is computed by the instruction that sends or keeps
+it; larger expressions take more instructions before that.  A token stays at the head until its last
+use.  Kinds are selected by the tag of the leading stream, or by the state.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from t2s.backends.cgra_tia.lower.cells import INTEGERS
 from t2s.backends.cgra_tia.lower.not_lowered import refuse
 from t2s.backends.cgra_tia.lower.process import TokenStream
 from t2s.backends.cgra_tia.profile_a.control import END, ControlledProcess, is_token, taken_names
@@ -39,7 +40,7 @@ MOST_CHECKS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiringStep:
-    """One instruction of a firing; ``test`` is what the test bit has to be."""
+    """One instruction of a firing; ``test`` is the test bit that it needs."""
 
     opcode: Opcode
     target: StepTarget
@@ -49,7 +50,7 @@ class FiringStep:
 
     @property
     def streams(self) -> tuple[TokenStream, ...]:
-        """The streams that it looks at or takes from."""
+        """The streams that it reads or takes from."""
         heads = [part.stream for part in self.operands if isinstance(part, HeadOf)]
         return tuple(dict.fromkeys((*heads, *self.takes)))
 
@@ -59,9 +60,9 @@ Position = tuple[FiringStep, ...]
 
 
 def firing_thread(
-    controlled: ControlledProcess, ends: frozenset[TokenStream], said: str
+    controlled: ControlledProcess, ends: frozenset[TokenStream], comment: str
 ) -> PublicThread:
-    """The thread of a process; ``ends`` are the streams whose end it has to send."""
+    """The thread of a process; ``ends`` are the streams whose end tokens it has to send."""
     slots: dict[ThreadRegister, int] = {}
     live = _live_writes(controlled)
     tagged = controlled.leader if len(controlled.kinds) > 1 else None
@@ -69,7 +70,7 @@ def firing_thread(
         _KindCode(controlled, number, live[number], tagged, slots).positions()
         for number in range(len(controlled.kinds))
     ]
-    writer = _FiringWriter(controlled, said)
+    writer = _FiringWriter(controlled, comment)
     if controlled.leader is not None:
         writer.led(codes)
     else:
@@ -85,7 +86,7 @@ def firing_thread(
 
 
 def _live_writes(controlled: ControlledProcess) -> list[set[FileElement]]:
-    """The elements that each kind writes and a later firing reads before it writes them."""
+    """For each kind, the elements that it writes and that are live afterwards."""
     kinds, sequence = controlled.kinds, controlled.sequence
     elements = controlled.process.elements
     reads = [
@@ -99,16 +100,16 @@ def _live_writes(controlled: ControlledProcess) -> list[set[FileElement]]:
     ]
     writes = [{element for element, _ in kind.writes} for kind in kinds]
     pairs = set(zip(sequence[:-1].tolist(), sequence[1:].tolist(), strict=True))
-    wanted = [set(found) for found in reads]
+    live = [set(elements_read) for elements_read in reads]
     changed = True
     while changed:
         changed = False
-        for one, other in sorted(pairs):
-            more = wanted[other] - writes[one] - wanted[one]
-            wanted[one] |= more
+        for earlier, later in sorted(pairs):
+            more = live[later] - writes[earlier] - live[earlier]
+            live[earlier] |= more
             changed = changed or bool(more)
     return [
-        writes[kind] & set().union(*(wanted[after] for before, after in pairs if before == kind))
+        writes[kind] & set().union(*(live[after] for before, after in pairs if before == kind))
         for kind in range(len(kinds))
     ]
 
@@ -162,26 +163,28 @@ class _KindCode:
         return self._places
 
     def _results(self) -> Iterator[tuple[StepTarget, Expr]]:
-        """What is sent, then what is kept, in an order in which nothing is lost."""
+        """What is sent, then what is kept, in an order that overwrites no live value."""
         sent: dict[tuple[Expr, int], list[TokenStream]] = {}
         for stream, value in self._kind.sends:
             sent.setdefault((value, self._tags.get(stream, 0)), []).append(stream)
         for (value, tag), streams in sent.items():
             yield ToWires(tuple(streams), tag), value
-        left = {element: value for element, value in self._kind.writes if element in self._live}
-        while left:
+        unwritten = {
+            element: value for element, value in self._kind.writes if element in self._live
+        }
+        while unwritten:
             free = [
                 element
-                for element in left
+                for element in unwritten
                 if not any(
                     kept(element, value.type) in set(walk(value))
-                    for other, value in left.items()
+                    for other, value in unwritten.items()
                     if other != element
                 )
             ]
-            element = free[0] if free else next(iter(left))
-            value = left.pop(element)
-            if not free:  # others need what is there now: keep it beside
+            element = free[0] if free else next(iter(unwritten))
+            value = unwritten.pop(element)
+            if not free:  # a cycle: others need the old value, so save it
                 before = kept(element, value.type)
                 self._made[before] = self._temporary()
                 self._add(Opcode.MOV, self._made[before], (self._slot(element),))
@@ -217,17 +220,17 @@ class _KindCode:
         )
 
     def _operand(self, value: Expr, others: Sequence[StepOperand]) -> StepOperand:
-        """Where a value is; it is computed if it is not there yet."""
+        """Where a value is; it is computed first if necessary."""
         if value in self._made:
             return self._made[value]
         match value:
             case Const(value=number):
-                found = Immediate(int(number) & WORD_MASK)
-                if any(isinstance(part, Immediate) and part != found for part in others):
-                    slot = ThreadRegister(("constant", found.pattern))
-                    self._slots[slot] = found.pattern
+                immediate = Immediate(int(number) & WORD_MASK)
+                if any(isinstance(part, Immediate) and part != immediate for part in others):
+                    slot = ThreadRegister(("constant", immediate.pattern))
+                    self._slots[slot] = immediate.pattern
                     return slot
-                return found
+                return immediate
             case Local() if is_token(value):
                 return self._head(self._streams[value.name], others)
             case Local():
@@ -238,7 +241,7 @@ class _KindCode:
         return slot
 
     def _head(self, stream: TokenStream, others: Sequence[StepOperand]) -> StepOperand:
-        """The head of a stream, or a register if the trigger cannot check one stream more."""
+        """The head of a stream, or a register if the trigger cannot check another stream."""
         if stream in self._moved:
             return self._moved[stream]
         stream, brought = self._brought.get(stream, stream), stream
@@ -269,7 +272,7 @@ class _KindCode:
     # -------------------------------------------------------------------------------- takes
 
     def _take_all(self) -> None:
-        """Take the token of each stream with the last instruction that uses it."""
+        """Let the last instruction that uses a token take it."""
         order = [s for s in self._kind.takes if s != self._leader]
         for stream in order:
             places = list(enumerate(self._places))[self._front :]
@@ -310,30 +313,30 @@ class _KindCode:
 @dataclass
 class _FiringWriter:
     controlled: ControlledProcess
-    said: str
+    comment: str
     steps: list[ThreadStep] = field(default_factory=list)
     done: int = 0
     _first: TokenStream | None = None
 
     def led(self, codes: Sequence[list[Position]]) -> None:
-        """Kinds by the tag of the leading stream, all of them from state 0 on."""
+        """Select kinds by the tag of the leading stream; all of them start in state 0."""
         leader = self.controlled.leader
         assert leader is not None
         self._first = leader
         longest = max(map(len, codes))
         for state in range(longest):
-            here = [
+            places = [
                 (tag, code[state], state + 1 == len(code))
                 for tag, code in enumerate(codes)
                 if state < len(code)
             ]
-            alike = len(here) == len(codes) and all(one[1:] == here[0][1:] for one in here)
-            for tag, place, last in here[:1] if alike else here:
+            alike = len(places) == len(codes) and all(one[1:] == places[0][1:] for one in places)
+            for tag, place, last in places[:1] if alike else places:
                 self._place(place, state, 0 if last else state + 1, None if alike else tag)
         self.done = longest
 
     def counted(self, codes: Sequence[list[Position]]) -> None:
-        """Kinds by state, in the order of the pattern."""
+        """Select kinds by state, in the order of the pattern."""
         pattern = self.controlled.pattern
         kinds = self.controlled.kinds
         self._first = next(kinds[n].takes[0] for n in pattern if kinds[n].takes)
@@ -350,11 +353,11 @@ class _FiringWriter:
         leader = self.controlled.leader
         for step in place:
             streams = list(step.streams)
-            wanted = leader if tag is not None or leader in streams else None
-            if wanted is None and (state == 0 or leader is not None):
-                wanted = self._first
-            if wanted is not None and wanted not in streams and len(streams) < MOST_CHECKS:
-                streams.insert(0, wanted)
+            checked = leader if tag is not None or leader in streams else None
+            if checked is None and (state == 0 or leader is not None):
+                checked = self._first
+            if checked is not None and checked not in streams and len(streams) < MOST_CHECKS:
+                streams.insert(0, checked)
             checks = tuple((stream, tag if stream == leader else None) for stream in streams)
             self.steps.append(
                 ThreadStep(
@@ -366,12 +369,12 @@ class _FiringWriter:
                     checks=checks,
                     takes=step.takes,
                     test=step.test,
-                    said=self.said,
+                    comment=self.comment,
                 )
             )
 
     def end(self, ends: frozenset[TokenStream]) -> None:
-        """Take the end of every stream, and send it to all that go on."""
+        """Take the end of every input stream, and send that of the output streams."""
         first = self._first
         assert first is not None
         streams = [first, *(s for s in self.controlled.process.takes if s != first)]
@@ -389,7 +392,7 @@ class _FiringWriter:
                     operands=(HeadOf(first),) if sends else (),
                     checks=tuple((stream, END) for stream in pair),
                     takes=pair,
-                    said=f"{self.said}, at the end",
+                    comment=f"{self.comment}, at the end",
                 )
             )
             state, fresh = fresh, fresh + 1
@@ -400,14 +403,15 @@ def _is_leaf(term: object) -> bool:
     return isinstance(term, Const | Local)
 
 
-# Which instruction of the public core an expression on words is, and on what it works.
+# Instruction selection for expressions on words of the public core.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordRecipe:
-    """An operator on operands; with ``chooses`` it compares the first two.
+    """An opcode and its operands.
 
-    Then the third one is the result where that holds, and else the fourth.
+    With ``chooses`` it compares the first two; the result is the third operand where the comparison
+    holds, and the fourth elsewhere.
     """
 
     opcode: Opcode
@@ -415,25 +419,7 @@ class WordRecipe:
     chooses: bool = False
 
 
-_ANY = {
-    Op.ADD: Opcode.ADD,
-    Op.SUBTRACT: Opcode.SUB,
-    Op.MULTIPLY: Opcode.LMUL,
-    Op.EQUAL: Opcode.EQ,
-    Op.NOT_EQUAL: Opcode.NE,
-    Op.AND: Opcode.BAND,
-    Op.OR: Opcode.BOR,
-    Op.XOR: Opcode.BXOR,
-    Op.SHIFT_LEFT: Opcode.SL,
-}
-_SIGNED = {
-    Op.LESS: Opcode.SLT,
-    Op.LESS_EQUAL: Opcode.SLE,
-    Op.GREATER: Opcode.SGT,
-    Op.GREATER_EQUAL: Opcode.SGE,
-    Op.SHIFT_RIGHT: Opcode.ASR,
-}
-_UNSIGNED = {
+_UNSIGNED = INTEGERS | {
     Op.LESS: Opcode.ULT,
     Op.LESS_EQUAL: Opcode.ULE,
     Op.GREATER: Opcode.UGT,
@@ -451,7 +437,7 @@ class NoInstruction(Exception):
 
 
 def word_recipe(value: Expr) -> WordRecipe:
-    """The instruction that computes a value, which is not a number and no local."""
+    """The instruction that computes a value, which is neither a constant nor a local."""
     match value:
         case Select(condition=condition, if_true=yes, if_false=no):
             return _choice(condition, yes, no)
@@ -465,7 +451,7 @@ def word_recipe(value: Expr) -> WordRecipe:
                     return WordRecipe(opcode=Opcode.MAC, operands=(other, *product.operands))
             return WordRecipe(opcode=Opcode.ADD, operands=(first, second))
         case Apply(operator=operator, operands=operands):
-            return _applied(value, operator, operands)
+            return _applied(operator, operands)
     raise NoInstruction(f"a {type(value).__name__.lower()} of vectors")
 
 
@@ -490,10 +476,10 @@ _COMPARE = (
 
 
 def _table(operand: Expr) -> dict[Op, Opcode]:
-    return _ANY | (_SIGNED if operand.type.kind is Kind.INT else _UNSIGNED)
+    return INTEGERS if operand.type.kind is Kind.INT else _UNSIGNED
 
 
-def _applied(value: Expr, operator: Op, operands: tuple[Expr, ...]) -> WordRecipe:
+def _applied(operator: Op, operands: tuple[Expr, ...]) -> WordRecipe:
     first = operands[0]
     match operator:
         case Op.MINIMUM | Op.MAXIMUM:
@@ -525,7 +511,7 @@ def _applied(value: Expr, operator: Op, operands: tuple[Expr, ...]) -> WordRecip
 
 
 def _divided(operator: Op, operands: tuple[Expr, ...]) -> WordRecipe:
-    """Division by a power of two is a shift, its rest a mask."""
+    """Division by a power of two as a shift, and its remainder as a mask."""
     value, by = operands
     if isinstance(by, Const) and by.value > 0 and not int(by.value) & int(by.value) - 1:
         number = int(by.value)

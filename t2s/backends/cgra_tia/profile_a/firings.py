@@ -1,18 +1,18 @@
-"""What each PE does in each of its firings, as the public core sees it: words, streams, registers.
+"""What each PE does in each of its firings, in terms of the public core: words, streams, registers.
 
-In goes a PE at its point.  Out comes a ``WordProcess``: its iterations one by one, each of a *kind*
-(``FiringKind``), and kinds with everything static decided: which streams a firing takes from, which
-values it sends, what it keeps in registers.  Memory is a stream too: a ``Load`` takes from one that
-a read port gives, with an address for each token, and a ``Store`` sends to one.
+A PE at its point becomes a ``WordProcess``: the sequence of its firings, each of some *kind*
+(``FiringKind``).  A kind has everything static decided: the streams that a firing takes from, the
+values that it sends, and what it keeps in registers.  Memory is a stream too: a ``Load`` takes from
+a stream of a read port, with an address for each token, and a ``Store`` sends to a write port.
 
-Refused, with the user's node and line: vectors, words that are not of 32 bits or not integers,
-scalars that are given when the design runs, arrays of unknown length, and PEs whose firings are of
-too many kinds.
+Refused, with the user's node and line: vectors, types other than integers of 32 bits, scalars whose
+value is given when the design runs, arrays of unknown length, and PEs with too many kinds of
+firings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -51,10 +51,10 @@ class FileElement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiringKind:
-    """What a firing does: streams in the order of the body, values over tokens and registers.
+    """What a firing does: streams in the order of the body, and values as expressions.
 
-    Tokens and registers are locals: see ``token`` and ``kept``.  ``parts`` has, for a stream that
-    brings the tokens of several, which ones it brings to this firing.
+    Tokens and registers are locals in them (see ``token`` and ``kept``).  ``parts`` has, for a
+    stream that carries the tokens of several streams, those that it carries to this firing.
     """
 
     takes: tuple[TokenStream, ...]
@@ -69,9 +69,9 @@ class FiringKind:
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryAccess:
-    """Which elements of a tensor a stream touches, in order (flat positions), and who wants it.
+    """The elements of a tensor that a stream accesses, in order, as flat positions.
 
-    ``lanes`` tells the streams apart that share a port (``None``: it is one).
+    ``lanes`` numbers the streams that share a port (``None``: there is one).
     """
 
     tensor: str
@@ -119,12 +119,12 @@ def token(stream: TokenStream, type: Type) -> Local:
 
 
 def kept(element: FileElement, type: Type) -> Local:
-    """What an element of a register file held before a firing."""
+    """The content of an element of a register file before a firing."""
     return Local(name=f"kept {element.register}{list(element.place)}", type=type)
 
 
 def checked_word(type: Type, subject: str, location: SourceLocation | None) -> None:
-    """Refuse types that words of the public core do not hold."""
+    """Refuse types that do not fit the words of the public core."""
     if type.lanes > 1:
         why = "it computes with vectors, and words of the public core are scalars: drop vload"
         refuse(subject, why, location)
@@ -188,22 +188,22 @@ class FiringReader:
         )
 
     def _iterations(self) -> Iterations:
-        found = enumerated(self._nest, self._nest.loops)
-        if found.count > MOST_FIRINGS:
+        iterations = enumerated(self._nest, self._nest.loops)
+        if iterations.count > MOST_FIRINGS:
             self._refuse(
-                f"each PE fires {found.count:,} times, and at most {MOST_FIRINGS:,} firings are "
-                "looked at: make the loops smaller"
+                f"each PE fires {iterations.count:,} times, and at most {MOST_FIRINGS:,} firings "
+                "are supported: make the loops smaller"
             )
         if self._node.active is None:
-            return found
-        there = found.where([self._nest.folded(self._node.active)])
-        indices = {name: values[there] for name, values in found.names.items()}
-        return Iterations(shape=(int(there.sum()),), names=indices)
+            return iterations
+        active = iterations.where([self._nest.folded(self._node.active)])
+        indices = {name: values[active] for name, values in iterations.names.items()}
+        return Iterations(shape=(int(active.sum()),), names=indices)
 
     # ----------------------------------------------------------------------- what is static
 
     def _note(self, at: int, statement: Statement) -> None:
-        """Collect the static parts of a statement, on which it depends what a firing does."""
+        """Collect the static parts of a statement, which determine the kind of a firing."""
         condition = getattr(statement, "condition", None)
         if condition is not None:
             self._column(condition)
@@ -230,10 +230,14 @@ class FiringReader:
                 self._value_columns(value)
 
     def _memory_stream(self, tensor: str) -> TokenStream:
-        found = self._graph.tensor(tensor)
-        self._check(found.type)
-        if found.open or found.place is not MemorySpace.MEMORY:
-            why = f"is{found.place_text}" if found.place_text else "has no length before it runs"
+        declared = self._graph.tensor(tensor)
+        self._check(declared.type)
+        if declared.open or declared.place is not MemorySpace.MEMORY:
+            why = (
+                f"is{declared.place_text}"
+                if declared.place_text
+                else "has no length before it runs"
+            )
             self._refuse(f"{tensor!r} {why}, and ports lead to arrays in the memory")
         same = sum(1 for stream in self._memory.values() if stream.array.endswith(f".{tensor}"))
         element = (*self._point, same) if same else self._point
@@ -269,7 +273,7 @@ class FiringReader:
     def _rows(
         self, values: Sequence[Array], count: int
     ) -> tuple[list[tuple[int | bool, ...]], Array]:
-        """The different rows of values of all columns, and the row of each iteration."""
+        """The distinct rows of column values, and the row of each iteration."""
         codes, first = rows_apart(values, count)
         if len(first) > MOST_KINDS:
             self._refuse(
@@ -282,7 +286,7 @@ class FiringReader:
     # ------------------------------------------------------------------------------- kinds
 
     def _kind(self, row: tuple[int | bool, ...]) -> FiringKind:
-        """The body, with the static parts as in this row."""
+        """The kind of the firings in which the static parts have the values of this row."""
         known: dict[str, Expr] = {}
         held: dict[FileElement, Expr] = {}
         takes: list[TokenStream] = []
@@ -338,7 +342,7 @@ class FiringReader:
         return TokenStream(array=channel.name, element=element)
 
     def _decided(self, expr: Expr, row: tuple[int | bool, ...], known: dict[str, Expr]) -> Expr:
-        """The value with what is static as a number, and locals as what they are."""
+        """The value with static parts evaluated and locals substituted."""
 
         def put(term: Term) -> Term:
             assert isinstance(term, Expr)
@@ -350,9 +354,9 @@ class FiringReader:
                 return simplify(term)
             return rebuild(term, put)
 
-        found = put(expr)
-        assert isinstance(found, Expr)
-        return simplify(found)
+        value = put(expr)
+        assert isinstance(value, Expr)
+        return simplify(value)
 
     # --------------------------------------------------------------------------- addresses
 
@@ -379,10 +383,3 @@ class FiringReader:
 
     def _refuse(self, why: str) -> NoReturn:
         refuse(self._nest.subject, why, self._node.location)
-
-
-def streams_of(processes: Sequence[WordProcess]) -> Iterator[TokenStream]:
-    """All streams, each once."""
-    yield from dict.fromkeys(
-        stream for process in processes for stream in (*process.takes, *process.sends)
-    )

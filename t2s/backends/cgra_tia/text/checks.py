@@ -1,7 +1,6 @@
-"""Checks of instructions and of whole programs: the rules that a core keeps, and what is doubtful.
+"""Checks of instructions and of whole programs: the rules of a core, and doubtful code.
 
-In goes an instruction and the sizes of the core; out comes the first rule that it breaks, if any,
-and which part of it does.  The public assembler checks few of these and makes wrong code.
+The public assembler checks few of these rules, and silently generates wrong code for the others.
 """
 
 from __future__ import annotations
@@ -9,20 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
+from t2s.backends.cgra_tia import program as isa
 from t2s.backends.cgra_tia.fabric import CoreParameters, Profile
-from t2s.backends.cgra_tia.program import (
-    ON_FMA,
-    CellProgram,
-    FromChannel,
-    FromRegister,
-    Immediate,
-    Instruction,
-    Opcode,
-    TextPosition,
-    ToOutputs,
-    ToPredicate,
-    ToRegister,
-)
 from t2s.backends.cgra_tia.text.places import TextPlace, block_name
 from t2s.core.errors import UserError, warn
 
@@ -33,8 +20,8 @@ MOST_SOURCES = 3
 class BrokenRule:
     """A rule that an instruction breaks.
 
-    ``part`` is what breaks it: ``pattern``, ``check N``, ``operation``, ``destination``,
-    ``source N``, ``take N`` (the channel) or ``update``.
+    ``part`` is the part of the instruction: ``pattern``, ``check N``, ``operation``,
+    ``destination``, ``source N``, ``take N`` (the channel) or ``update``.
     """
 
     part: str
@@ -49,15 +36,15 @@ def tag_bits(core: CoreParameters) -> int:
     return (core.tags - 1).bit_length()
 
 
-def broken_rule(instruction: Instruction, core: CoreParameters) -> BrokenRule | None:
+def broken_rule(instruction: isa.Instruction, core: CoreParameters) -> BrokenRule | None:
     """The first rule that an instruction breaks, in the order of the text."""
     for rules in (_trigger_rules, _source_rules, _destination_rules, _effect_rules):
-        for found in rules(instruction, core):
-            return found
+        for broken in rules(instruction, core):
+            return broken
     return None
 
 
-def _trigger_rules(instruction: Instruction, core: CoreParameters) -> Iterator[BrokenRule]:
+def _trigger_rules(instruction: isa.Instruction, core: CoreParameters) -> Iterator[BrokenRule]:
     trigger = instruction.trigger
     if (trigger.ones | trigger.zeros) >> core.predicates:
         number = (trigger.ones | trigger.zeros).bit_length() - 1
@@ -83,7 +70,7 @@ def _trigger_rules(instruction: Instruction, core: CoreParameters) -> Iterator[B
         yield from _tag_rule(part, check.tag, core)
 
 
-def _source_rules(instruction: Instruction, core: CoreParameters) -> Iterator[BrokenRule]:
+def _source_rules(instruction: isa.Instruction, core: CoreParameters) -> Iterator[BrokenRule]:
     immediates: set[int] = set()
     for number, source in enumerate(instruction.sources):
         part = f"source {number}"
@@ -95,13 +82,13 @@ def _source_rules(instruction: Instruction, core: CoreParameters) -> Iterator[Br
                 given=f"{len(instruction.sources)} sources",
             )
         match source:
-            case FromRegister(number=register):
+            case isa.FromRegister(number=register):
                 if not 0 <= register < core.registers:
                     yield _range(part, "register", f"%r{register}", core.registers)
-            case FromChannel(number=channel):
+            case isa.FromChannel(number=channel):
                 if not 0 <= channel < core.inputs:
                     yield _range(part, "input channel", f"%i{channel}", core.inputs)
-            case Immediate(pattern=pattern):
+            case isa.Immediate(pattern=pattern):
                 immediates.add(pattern)
                 if pattern < 0 or pattern >> core.immediate_width:
                     yield BrokenRule(
@@ -113,32 +100,32 @@ def _source_rules(instruction: Instruction, core: CoreParameters) -> Iterator[Br
                 if len(immediates) > 1:
                     yield BrokenRule(
                         part=part,
-                        message="the instruction has two different immediates, and room for one",
+                        message="the instruction has two different immediates, but room for one",
                         expected="one immediate, which several sources may be",
                         given="another one; the public assembler would use the last one twice",
                         hint="put one of them into a register: init %rN, $NUMBER;",
                     )
 
 
-def _destination_rules(instruction: Instruction, core: CoreParameters) -> Iterator[BrokenRule]:
+def _destination_rules(instruction: isa.Instruction, core: CoreParameters) -> Iterator[BrokenRule]:
     match instruction.destination:
-        case ToRegister(number=number) if not 0 <= number < core.registers:
+        case isa.ToRegister(number=number) if not 0 <= number < core.registers:
             yield _range("destination", "register", f"%r{number}", core.registers)
-        case ToPredicate(number=number) if not 0 <= number < core.predicates:
+        case isa.ToPredicate(number=number) if not 0 <= number < core.predicates:
             yield _range("destination", "predicate", f"%p{number}", core.predicates)
-        case ToOutputs(channels=channels, tag=tag):
+        case isa.ToOutputs(channels=channels, tag=tag):
             for channel in channels:
                 if not 0 <= channel < core.outputs:
                     yield _range("destination", "output channel", f"%o{channel}", core.outputs)
             if not channels or sorted(set(channels)) != list(channels):
                 yield BrokenRule(
                     part="destination",
-                    message="the output channels are not different ones",
+                    message="an output channel is listed twice",
                     expected="each output channel once, in increasing order",
                     given=", ".join(f"%o{channel}" for channel in channels) or "none",
                 )
             yield from _tag_rule("destination", tag, core)
-    stores = instruction.opcode is Opcode.SSW
+    stores = instruction.opcode is isa.Opcode.SSW
     if stores and (instruction.destination is not None or len(instruction.sources) != 2):
         yield BrokenRule(
             part="operation",
@@ -156,7 +143,7 @@ def _destination_rules(instruction: Instruction, core: CoreParameters) -> Iterat
         )
 
 
-def _effect_rules(instruction: Instruction, core: CoreParameters) -> Iterator[BrokenRule]:
+def _effect_rules(instruction: isa.Instruction, core: CoreParameters) -> Iterator[BrokenRule]:
     trigger = instruction.trigger
     for channel in instruction.takes:
         part = f"take {channel}"
@@ -177,7 +164,7 @@ def _effect_rules(instruction: Instruction, core: CoreParameters) -> Iterator[Br
         number = (repeated or instruction.sets & instruction.clears).bit_length() - 1
         yield BrokenRule(
             part="update",
-            message=f"the update of %p{number} is none: the code has no place for it",
+            message=f"the update of %p{number} cannot be encoded",
             expected="updates to one value that the trigger does not ask for already",
             given=f"sets {instruction.sets:b}, clears {instruction.clears:b}",
         )
@@ -187,7 +174,7 @@ def _range(part: str, kind: str, given: str, count: int) -> BrokenRule:
     letter = given[:2]
     return BrokenRule(
         part=part,
-        message=f"there is no {kind} {given}",
+        message=f"unknown {kind} {given}",
         expected=f"{letter}0 to {letter}{count - 1}",
         given=given,
     )
@@ -197,41 +184,40 @@ def _tag_rule(part: str, tag: int, core: CoreParameters) -> Iterator[BrokenRule]
     if tag < 0 or tag >> tag_bits(core):
         yield BrokenRule(
             part=part,
-            message=f"there is no tag {tag}",
+            message=f"unknown tag {tag}",
             expected=f"tags 0 to {(1 << tag_bits(core)) - 1}",
             given=str(tag),
         )
 
 
-# What whole programs may not be, and what in them is odd.
+# Whole programs: errors, and warnings of odd code.
 #
-# Goes in: programs, and the sizes of the core.  Comes out: warnings, or an error.  Refused are
-# programs of profile A in which no ``halt`` can be reached, so that a run never ends.  Odd are
-# instructions that can never fire, operators with missing operands or too many, channels that are
-# read without a check, and constants and a result that go to one predicate, about which the public
-# machines differ.
+# An error is a program of profile A in which no ``halt`` is reachable, so that a run never ends.
+# Odd are instructions that can never fire, operators with missing or surplus operands, channels
+# that are read without a check, and a result and a constant for the same predicate, about which the
+# public machines differ.
 #
-# Which predicates a program can reach follows from the instructions alone: a result in a predicate
-# may be either value, tokens may come in any order, and an instruction never fires where an earlier
-# one fires whenever it could.  So does which channels are sure to hold a token then: those that
-# were checked, or read, on every way there, and not taken from since.
+# The reachable predicates follow from the instructions alone: a result in a predicate may be either
+# value, tokens may arrive in any order, and an instruction never fires if an earlier one always
+# precedes it.  So do the channels that are sure to hold a token: those that were checked or read on
+# every path, and not taken from since.
 
 _SOURCES = {
-    **dict.fromkeys((Opcode.NOP, Opcode.HALT), (0, 0)),
-    **dict.fromkeys((Opcode.MOV, Opcode.LSW, Opcode.RLW), (1, 1)),
-    **dict.fromkeys((Opcode.ITF, Opcode.UTF, Opcode.FTI, Opcode.FTU), (1, 1)),
-    **dict.fromkeys((Opcode.CLZ, Opcode.CTZ), (1, 2)),
-    **dict.fromkeys((Opcode.SB, Opcode.MAC, Opcode.FMAC), (3, 3)),
+    **dict.fromkeys((isa.Opcode.NOP, isa.Opcode.HALT), (0, 0)),
+    **dict.fromkeys((isa.Opcode.MOV, isa.Opcode.LSW, isa.Opcode.RLW), (1, 1)),
+    **dict.fromkeys((isa.Opcode.ITF, isa.Opcode.UTF, isa.Opcode.FTI, isa.Opcode.FTU), (1, 1)),
+    **dict.fromkeys((isa.Opcode.CLZ, isa.Opcode.CTZ), (1, 2)),
+    **dict.fromkeys((isa.Opcode.SB, isa.Opcode.MAC, isa.Opcode.FMAC), (3, 3)),
 }
 """Fewest and most sources of an operator that means something; two for those not named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """The predicates that a program can come to, and the numbers of instructions that can fire.
+    """The predicates that a program can reach, and the numbers of instructions that can fire.
 
-    ``maybe_empty`` are instructions and channels that they use without a check, where nothing
-    before has made sure that there is a token.
+    ``maybe_empty`` are instructions and channels that they use without a check, although nothing
+    before ensures that there is a token.
     """
 
     states: frozenset[int]
@@ -241,21 +227,21 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OddInstruction:
-    """Something odd: what, what is expected instead, what is there, and what to try."""
+    """Odd code: what it is, what is expected, what is there, and what to try."""
 
-    instruction: Instruction
+    instruction: isa.Instruction
     message: str
     expected: str
     given: str
     hint: str
 
 
-def reach(program: CellProgram) -> Reach:
-    """What a program can come to from predicates that are all zero."""
+def reach(program: isa.CellProgram) -> Reach:
+    """What a program can reach from predicates that are all zero."""
     late = {
         instruction.destination.number
         for instruction in program.instructions
-        if instruction.opcode in ON_FMA and isinstance(instruction.destination, ToRegister)
+        if instruction.opcode in isa.ON_FMA and isinstance(instruction.destination, isa.ToRegister)
     }
     firing: dict[int, list[int]] = {}
     heads = {0: frozenset[int]()}
@@ -268,11 +254,11 @@ def reach(program: CellProgram) -> Reach:
             instruction = program.instructions[number]
             checked = (check.channel for check in instruction.trigger.checks)
             after = heads[state].union(checked, instruction.unchecked).difference(instruction.takes)
-            for found in _next_states(state, instruction):
-                sure = heads.get(found, after) & after
-                if heads.get(found) != sure:
-                    heads[found] = sure
-                    todo.append(found)
+            for successor in _next_states(state, instruction):
+                sure = heads.get(successor, after) & after
+                if heads.get(successor) != sure:
+                    heads[successor] = sure
+                    todo.append(successor)
     return Reach(
         states=frozenset(heads),
         firing=frozenset(number for numbers in firing.values() for number in numbers),
@@ -286,52 +272,53 @@ def reach(program: CellProgram) -> Reach:
     )
 
 
-def _firing(program: CellProgram, state: int, late: Set[int]) -> Iterator[int]:
+def _firing(program: isa.CellProgram, state: int, late: Set[int]) -> Iterator[int]:
     """The instructions that can fire with some predicates."""
-    earlier: list[Instruction] = []
+    earlier: list[isa.Instruction] = []
     for number, instruction in enumerate(program.instructions):
         if not instruction.trigger.matches(state):
             continue
         if not any(_fires_first(other, instruction) for other in earlier):
             yield number
-        if late.isdisjoint(_registers(instruction)):  # else it may wait for an FMA
+        # one that waits for the FMA lets later ones fire
+        if late.isdisjoint(_registers(instruction)):
             earlier.append(instruction)
 
 
-def _registers(instruction: Instruction) -> Iterator[int]:
+def _registers(instruction: isa.Instruction) -> Iterator[int]:
     """The registers that an instruction reads or writes."""
     for part in (*instruction.sources, instruction.destination):
-        if isinstance(part, FromRegister | ToRegister):
+        if isinstance(part, isa.FromRegister | isa.ToRegister):
             yield part.number
 
 
-def _fires_first(earlier: Instruction, later: Instruction) -> bool:
-    """Whether the earlier one can fire wherever the later one can, both of the same predicates."""
+def _fires_first(earlier: isa.Instruction, later: isa.Instruction) -> bool:
+    """Whether the earlier instruction can fire whenever the later one can, for equal predicates."""
     return set(earlier.trigger.checks) <= set(later.trigger.checks) and set(earlier.outputs) <= set(
         later.outputs
     )
 
 
-def _next_states(state: int, instruction: Instruction) -> Iterator[int]:
-    if instruction.opcode is Opcode.HALT:
+def _next_states(state: int, instruction: isa.Instruction) -> Iterator[int]:
+    if instruction.opcode is isa.Opcode.HALT:
         return
     results = [state]
-    if isinstance(instruction.destination, ToPredicate):
+    if isinstance(instruction.destination, isa.ToPredicate):
         bit = 1 << instruction.destination.number
         results = [state & ~bit, state | bit]
     for result in results:
         yield result & ~instruction.clears | instruction.sets
 
 
-def odd_instructions(program: CellProgram) -> Iterator[OddInstruction]:
-    """What is odd in a program, instruction by instruction."""
+def odd_instructions(program: isa.CellProgram) -> Iterator[OddInstruction]:
+    """The odd instructions of a program, in order."""
     reached = reach(program)
     for number, instruction in enumerate(program.instructions):
         if number not in reached.firing:
             yield OddInstruction(
                 instruction=instruction,
                 message=f"instruction {number} can never fire",
-                expected="predicates that the program comes to, and no earlier instruction that "
+                expected="predicates that the program reaches, and no earlier instruction that "
                 "fires wherever this one can",
                 given=f"a trigger that never chooses {instruction.opcode.value}",
                 hint="the first instruction in the text that can fire does",
@@ -339,7 +326,7 @@ def odd_instructions(program: CellProgram) -> Iterator[OddInstruction]:
         for channel in instruction.unchecked if number in reached.firing else ():
             yield _without_check(number, instruction, channel, reached)
         destination, constants = instruction.destination, instruction.sets | instruction.clears
-        if isinstance(destination, ToPredicate) and constants >> destination.number & 1:
+        if isinstance(destination, isa.ToPredicate) and constants >> destination.number & 1:
             yield OddInstruction(
                 instruction=instruction,
                 message=f"instruction {number} writes %p{destination.number} twice",
@@ -360,9 +347,9 @@ def odd_instructions(program: CellProgram) -> Iterator[OddInstruction]:
 
 
 def _without_check(
-    number: int, instruction: Instruction, channel: int, reached: Reach
+    number: int, instruction: isa.Instruction, channel: int, reached: Reach
 ) -> OddInstruction:
-    verb = "takes from" if FromChannel(channel) not in instruction.sources else "reads"
+    verb = "takes from" if isa.FromChannel(channel) not in instruction.sources else "reads"
     empty = (number, channel) in reached.maybe_empty
     return OddInstruction(
         instruction=instruction,
@@ -371,29 +358,29 @@ def _without_check(
         expected=f"a check of %i{channel} in the trigger, which waits for a token",
         given="no such check: a run in which it is empty then ends with an error"
         if empty
-        else "a token that an instruction before has checked, and nobody has taken since",
+        else "a token that an earlier instruction has checked, and that was not taken since",
         hint=f"write `with %i{channel}.TAG` or `with !%i{channel}.TAG` behind the pattern",
     )
 
 
 def check_programs(
-    programs: Sequence[CellProgram],
+    programs: Sequence[isa.CellProgram],
     core: CoreParameters,
     *,
     text: str = "",
     file: str = "<text>",
     strict: bool = False,
 ) -> None:
-    """Raise ``UserError`` for programs that cannot be, and warn about what is odd in them.
+    """Raise ``UserError`` for invalid programs, and warn about odd code.
 
-    ``text`` and ``file`` are for messages.  With ``strict`` what is odd is an error too.
+    ``text`` and ``file`` are for messages.  With ``strict`` odd code is an error too.
     """
     lines = text.split("\n")
     for number, program in enumerate(programs):
         block = block_name(number, program.label)
         if core.profile is Profile.PUBLIC and not _halts(program):
             raise _place(program.position, lines, file, block).error(
-                "no halt can be reached, so that a run never ends",
+                "no halt is reachable, so a run never ends",
                 expected="a halt among the instructions that can fire",
                 given=f"{len(program.instructions)} instructions",
                 hint="an element without work needs one too: when %p == XXXXXXXX: halt;",
@@ -413,7 +400,9 @@ def check_programs(
             )
 
 
-def check_operators(programs: Sequence[CellProgram], there: frozenset[Opcode], what: str) -> None:
+def check_operators(
+    programs: Sequence[isa.CellProgram], there: frozenset[isa.Opcode], what: str
+) -> None:
     """Raise ``UserError`` for an operator that the machine does not have (``what`` names it)."""
     for number, program in enumerate(programs):
         for instruction in program.instructions:
@@ -424,18 +413,20 @@ def check_operators(programs: Sequence[CellProgram], there: frozenset[Opcode], w
             raise UserError(
                 f"in {block_name(number, program.label)}{where}: {what} has no operator "
                 f"{instruction.opcode.value}, though it has a code",
-                expected=f"one of {', '.join(o.value for o in Opcode if o in there)}",
+                expected=f"one of {', '.join(o.value for o in isa.Opcode if o in there)}",
                 given=instruction.opcode.value,
             )
 
 
-def _halts(program: CellProgram) -> bool:
+def _halts(program: isa.CellProgram) -> bool:
     return any(
-        program.instructions[number].opcode is Opcode.HALT for number in reach(program).firing
+        program.instructions[number].opcode is isa.Opcode.HALT for number in reach(program).firing
     )
 
 
-def _place(position: TextPosition | None, lines: Sequence[str], file: str, block: str) -> TextPlace:
+def _place(
+    position: isa.TextPosition | None, lines: Sequence[str], file: str, block: str
+) -> TextPlace:
     line, column = (position.line, position.column) if position is not None else (1, 1)
     text = lines[line - 1] if line <= len(lines) else ""
     return TextPlace(file=file, line=line, column=column, text=text, block=block)

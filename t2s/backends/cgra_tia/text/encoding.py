@@ -1,11 +1,11 @@
 """Instructions and programs as words, and words as programs.
 
-Goes in: programs that keep the rules, or words.  Comes out: words of 32 bits, the lowest one of an
-instruction first, or programs.  Refused: words that no instruction has.
+Words have 32 bits; the lowest word of an instruction comes first.  Words that do not encode an
+instruction are refused.
 
-A program is its registers' first words, one after the other, then the instructions, and zeros for
-those that are not there.  Files hold the programs of all processing elements, one behind the
-other: as little-endian words, or as a text with the eight hexadecimal digits of a word per line.
+A program is the initial words of its registers, then its instructions, then zeros up to the number
+of instructions of the core.  A file holds the programs of all processing elements in sequence: as
+little-endian words, or as text with the eight hexadecimal digits of a word per line.
 """
 
 from __future__ import annotations
@@ -15,30 +15,15 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from t2s.backends.cgra_tia import program as isa
 from t2s.backends.cgra_tia.fabric import CoreParameters
-from t2s.backends.cgra_tia.program import (
-    CellProgram,
-    Destination,
-    FromChannel,
-    FromRegister,
-    Immediate,
-    Instruction,
-    Opcode,
-    Source,
-    TagCheck,
-    ToOutputs,
-    ToPredicate,
-    ToRegister,
-    Trigger,
-)
 from t2s.backends.cgra_tia.text.checks import MOST_SOURCES, broken_rule, tag_bits
 from t2s.core.errors import UserError
 
-# The code of an instruction as fields: one table, from which encoder and decoder both work.
+# The code of an instruction as fields: one table for both the encoder and the decoder.
 #
-# Goes in: the sizes of a core.  Comes out: the fields from the most significant bit on, each with a
-# name and a width.  Widths for ``PUBLIC_CORE`` are 113 of 128 bits, for ``EXTENDED_CORE`` 147 of
-# 160.
+# The fields are listed from the most significant bit on, each with a name and a width.  They take
+# 113 of 128 bits for ``PUBLIC_CORE``, and 147 of 160 for ``EXTENDED_CORE``.
 
 OPCODE_BITS = 6
 KIND_BITS = 2
@@ -47,7 +32,7 @@ WORD_BITS = 32
 
 
 def channel_bits(core: CoreParameters) -> int:
-    """Bits of a checked channel: 0 is none, so that channel n is n + 1."""
+    """Bits of a checked channel: 0 is none, and n + 1 is channel n."""
     return core.inputs.bit_length()
 
 
@@ -92,7 +77,7 @@ FIELDS = (
 
 
 def code_width(core: CoreParameters) -> int:
-    """Bits of an instruction that mean something."""
+    """Bits of an instruction that are used."""
     return sum(field.width(core) for field in FIELDS)
 
 
@@ -136,18 +121,18 @@ def unpacked(code: int, core: CoreParameters) -> Iterator[tuple[str, int]]:
 _IMMEDIATE, _CHANNEL, _REGISTER = 1, 2, 3
 _TO_OUTPUTS, _TO_REGISTER, _TO_PREDICATE = 1, 2, 3
 _MASK = (1 << WORD_BITS) - 1
-_OPCODES = tuple(Opcode)
+_OPCODES = tuple(isa.Opcode)
 _HEX = re.compile(r"[0-9a-fA-F]{8}")
 
 
-def encode_instruction(instruction: Instruction, core: CoreParameters) -> tuple[int, ...]:
+def encode_instruction(instruction: isa.Instruction, core: CoreParameters) -> tuple[int, ...]:
     """The words of an instruction, lowest first; raises ``UserError`` if it breaks a rule."""
     rule = broken_rule(instruction, core)
     if rule is not None:
         raise UserError(rule.message, expected=rule.expected, given=rule.given, hint=rule.hint)
     trigger, destination = instruction.trigger, instruction.destination
     checks = trigger.checks
-    first = core.checks - len(checks)  # fewer checks than slots stand in the high ones
+    first = core.checks - len(checks)  # checks fill the slots from the high end
     kinds, numbers, immediate = _source_fields(instruction.sources)
     code = packed(
         {
@@ -163,7 +148,7 @@ def encode_instruction(instruction: Instruction, core: CoreParameters) -> tuple[
             "destination kind": _destination_kind(destination),
             "destination number": _destination_number(destination),
             "outputs": sum(1 << channel for channel in instruction.outputs),
-            "output tag": destination.tag if isinstance(destination, ToOutputs) else 0,
+            "output tag": destination.tag if isinstance(destination, isa.ToOutputs) else 0,
             "takes": sum(1 << channel for channel in instruction.takes),
             "sets": instruction.sets,
             "clears": instruction.clears,
@@ -174,20 +159,20 @@ def encode_instruction(instruction: Instruction, core: CoreParameters) -> tuple[
     return tuple(_words(code, core.instruction_width))
 
 
-def decode_instruction(words: Sequence[int], core: CoreParameters) -> Instruction:
-    """The instruction of some words, lowest first; raises ``UserError`` for words of none."""
+def decode_instruction(words: Sequence[int], core: CoreParameters) -> isa.Instruction:
+    """The instruction of some words, lowest first; raises ``UserError`` for invalid words."""
     code = sum(word << WORD_BITS * place for place, word in enumerate(words))
     fields = dict(unpacked(code, core))
     if code & (1 << padding(core)) - 1 or not fields["valid"]:
         raise _no_instruction("its valid bit is 0, or bits below its fields are not", code)
     if fields["operator"] >= len(_OPCODES):
         raise _no_instruction(f"unknown operator {fields['operator']}", code)
-    instruction = Instruction(
-        trigger=Trigger(
+    instruction = isa.Instruction(
+        trigger=isa.Trigger(
             ones=fields["ones"], zeros=fields["zeros"], checks=_checks(fields, core, code)
         ),
         opcode=_OPCODES[fields["operator"]],
-        destination=_destination(fields, core),
+        destination=_destination(fields),
         sources=_sources(fields, core, code),
         takes=_bit_numbers(fields["takes"]),
         sets=fields["sets"],
@@ -201,7 +186,7 @@ def decode_instruction(words: Sequence[int], core: CoreParameters) -> Instructio
     return instruction
 
 
-def encode_program(program: CellProgram, core: CoreParameters) -> tuple[int, ...]:
+def encode_program(program: isa.CellProgram, core: CoreParameters) -> tuple[int, ...]:
     """The words of a program; raises ``UserError`` if it breaks a rule."""
     if len(program.instructions) > core.instructions:
         raise UserError(
@@ -213,7 +198,7 @@ def encode_program(program: CellProgram, core: CoreParameters) -> tuple[int, ...
     for number, word in program.initial:
         if not 0 <= number < core.registers or word < 0 or word >> core.word_width:
             raise UserError(
-                "a register's first word is none",
+                "invalid initial word of a register",
                 expected=f"registers 0 to {core.registers - 1}, words of {core.word_width} bits",
                 given=f"register {number}, word {word}",
             )
@@ -224,24 +209,24 @@ def encode_program(program: CellProgram, core: CoreParameters) -> tuple[int, ...
     return (*words, *[0] * (program_words(core) - len(words)))
 
 
-def decode_program(words: Sequence[int], core: CoreParameters, label: str = "") -> CellProgram:
-    """The program of some words; registers that start at 0 are not named in it."""
+def decode_program(words: Sequence[int], core: CoreParameters, label: str = "") -> isa.CellProgram:
+    """The program of some words; registers that start at 0 are left out of ``initial``."""
     size = core.word_width // WORD_BITS
     registers = [words[at : at + size] for at in range(0, core.registers * size, size)]
     values = [sum(w << WORD_BITS * place for place, w in enumerate(r)) for r in registers]
     step = core.instruction_width // WORD_BITS
     codes = [words[at : at + step] for at in range(core.registers * size, len(words), step)]
-    there = [number for number, code in enumerate(codes) if any(code)]
-    if there != list(range(len(there))):
+    present = [number for number, code in enumerate(codes) if any(code)]
+    if present != list(range(len(present))):
         raise UserError(
-            f"the words of {label or 'a program'} have a gap before instruction {there[-1]}",
+            f"the words of {label or 'a program'} have a gap before instruction {present[-1]}",
             expected="instructions one after the other, and zeros behind the last one",
-            given=f"{len(there)} instructions",
+            given=f"{len(present)} instructions",
         )
-    return CellProgram(
+    return isa.CellProgram(
         label=label,
         initial=tuple((number, word) for number, word in enumerate(values) if word),
-        instructions=tuple(decode_instruction(codes[number], core) for number in there),
+        instructions=tuple(decode_instruction(codes[number], core) for number in present),
     )
 
 
@@ -251,12 +236,12 @@ def program_words(core: CoreParameters) -> int:
     return bits // WORD_BITS
 
 
-def decode_programs(words: Sequence[int], core: CoreParameters) -> tuple[CellProgram, ...]:
+def decode_programs(words: Sequence[int], core: CoreParameters) -> tuple[isa.CellProgram, ...]:
     """The programs of the words of a whole file."""
     size = program_words(core)
     if not words or len(words) % size:
         raise UserError(
-            "the words are not those of whole programs",
+            "the words do not make whole programs",
             expected=f"a multiple of {size} words of {WORD_BITS} bits",
             given=f"{len(words)} words",
         )
@@ -297,7 +282,7 @@ def _words(value: int, width: int) -> Iterator[int]:
 
 
 def _slots(values: Sequence[int], width: int, first: int = 0) -> int:
-    """Values side by side, the first one lowest, in the slots from ``first`` on."""
+    """Adjacent values, the first one lowest, in the slots from ``first`` on."""
     return sum(value << width * (first + place) for place, value in enumerate(values))
 
 
@@ -305,81 +290,83 @@ def _slot(value: int, width: int, place: int) -> int:
     return value >> width * place & (1 << width) - 1
 
 
-def _source_fields(sources: Sequence[Source]) -> tuple[list[int], list[int], int]:
+def _source_fields(sources: Sequence[isa.Source]) -> tuple[list[int], list[int], int]:
     kinds, numbers, immediate = [], [], 0
     for source in sources:
         match source:
-            case Immediate(pattern=pattern):
+            case isa.Immediate(pattern=pattern):
                 kind, number, immediate = _IMMEDIATE, 0, pattern
-            case FromChannel(number=number):
+            case isa.FromChannel(number=number):
                 kind = _CHANNEL
-            case FromRegister(number=number):
+            case isa.FromRegister(number=number):
                 kind = _REGISTER
         kinds.append(kind)
         numbers.append(number)
     return kinds, numbers, immediate
 
 
-def _destination_kind(destination: Destination) -> int:
+def _destination_kind(destination: isa.Destination) -> int:
     match destination:
-        case ToOutputs():
+        case isa.ToOutputs():
             return _TO_OUTPUTS
-        case ToRegister():
+        case isa.ToRegister():
             return _TO_REGISTER
-        case ToPredicate():
+        case isa.ToPredicate():
             return _TO_PREDICATE
         case None:
             return 0
 
 
-def _destination_number(destination: Destination) -> int:
+def _destination_number(destination: isa.Destination) -> int:
     match destination:
-        case ToOutputs(channels=(channel,)):
+        case isa.ToOutputs(channels=(channel,)):
             return channel
-        case ToRegister(number=number) | ToPredicate(number=number):
+        case isa.ToRegister(number=number) | isa.ToPredicate(number=number):
             return number
         case _:
             return 0
 
 
-def _checks(fields: dict[str, int], core: CoreParameters, code: int) -> tuple[TagCheck, ...]:
-    checks: list[TagCheck] = []
+def _checks(fields: dict[str, int], core: CoreParameters, code: int) -> tuple[isa.TagCheck, ...]:
+    checks: list[isa.TagCheck] = []
     for place in range(core.checks):
         channel = _slot(fields["checked channels"], channel_bits(core), place)
         if channel:
             tag = _slot(fields["checked tags"], tag_bits(core), place)
             equal = bool(_slot(fields["equal"], 1, place))
-            checks.append(TagCheck(channel=channel - 1, tag=tag, equal=equal))
+            checks.append(isa.TagCheck(channel=channel - 1, tag=tag, equal=equal))
         elif checks:
-            raise _no_instruction("a check stands below an empty one", code)
+            raise _no_instruction("a check follows an empty one", code)
     return tuple(checks)
 
 
-def _sources(fields: dict[str, int], core: CoreParameters, code: int) -> tuple[Source, ...]:
-    sources: list[Source] = []
+def _sources(fields: dict[str, int], core: CoreParameters, code: int) -> tuple[isa.Source, ...]:
+    sources: list[isa.Source] = []
     for place in range(MOST_SOURCES):
         kind = _slot(fields["source kinds"], KIND_BITS, place)
         number = _slot(fields["source numbers"], source_bits(core), place)
         if kind == 0:
             continue
         if len(sources) != place:
-            raise _no_instruction("an operand stands behind a missing one", code)
+            raise _no_instruction("an operand follows a missing one", code)
         if kind == _IMMEDIATE:
-            sources.append(Immediate(fields["immediate"]))
+            sources.append(isa.Immediate(fields["immediate"]))
         else:
-            sources.append(FromChannel(number) if kind == _CHANNEL else FromRegister(number))
+            sources.append(
+                isa.FromChannel(number) if kind == _CHANNEL else isa.FromRegister(number)
+            )
     return tuple(sources)
 
 
-def _destination(fields: dict[str, int], core: CoreParameters) -> Destination:
+def _destination(fields: dict[str, int]) -> isa.Destination:
     number = fields["destination number"]
     match fields["destination kind"]:
         case 1:
-            return ToOutputs(_bit_numbers(fields["outputs"]), fields["output tag"])
+            return isa.ToOutputs(_bit_numbers(fields["outputs"]), fields["output tag"])
         case 2:
-            return ToRegister(number)
+            return isa.ToRegister(number)
         case 3:
-            return ToPredicate(number)
+            return isa.ToPredicate(number)
         case _:
             return None
 
@@ -390,7 +377,7 @@ def _bit_numbers(bits: int) -> tuple[int, ...]:
 
 def _no_instruction(reason: str, code: int) -> UserError:
     return UserError(
-        f"the code is that of no instruction: {reason}",
+        f"not the code of an instruction: {reason}",
         expected="the code of an instruction, as t2s.triggered.assemble makes it",
         given=f"{code:#x}",
     )

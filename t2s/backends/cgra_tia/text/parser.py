@@ -1,8 +1,8 @@
-"""From text to programs, line by line, with the place of everything.
+"""The parser: from text to programs, line by line, with the place of everything.
 
-Goes in: a text in the language of the public assembler for triggered instructions.  Comes out: a
-``CellProgram`` for each label, in the order of the text.  The grammar, a blank for each ``_`` and
-any number of them elsewhere between the words::
+The language is that of the public assembler for triggered instructions; each label becomes a
+``CellProgram``.  The grammar, with a blank for each ``_`` and any number of blanks between other
+words::
 
     block     = { init | header ":" ops | header ":" NEWLINE ops }
     init      = "init" "%r"N "," "$"NUMBER ";"              (NUMBER: -5, 0x10, and f1.5)
@@ -12,9 +12,9 @@ any number of them elsewhere between the words::
                 [ "set" "%p" "=" UPDATE ";" ]                (these two in any order)
     operand   = "%r"N | "%p"N | "%o"N"."TAG | "%o{"N","..."}."TAG | "%i"N | "$"NUMBER
 
-Refused is what the public assembler refuses, and what it takes and makes wrong code of.
-``f1.5``, a float64, is for ``EXTENDED_CORE`` alone.  Operators on floats are read for both cores:
-they have codes in both (``checks.py`` says what can run).
+Refused is what the public assembler refuses, and what it accepts and generates wrong code for.
+``f1.5``, a float64, is for ``EXTENDED_CORE`` only.  Operators on floats are accepted for both
+cores, because they have codes in both (``checks.py`` says what can run).
 """
 
 from __future__ import annotations
@@ -25,22 +25,8 @@ import struct
 import sys
 from dataclasses import replace
 
+from t2s.backends.cgra_tia import program as isa
 from t2s.backends.cgra_tia.fabric import CoreParameters, Profile
-from t2s.backends.cgra_tia.program import (
-    CellProgram,
-    Destination,
-    FromChannel,
-    FromRegister,
-    Immediate,
-    Instruction,
-    Opcode,
-    Source,
-    TagCheck,
-    ToOutputs,
-    ToPredicate,
-    ToRegister,
-    Trigger,
-)
 from t2s.backends.cgra_tia.text.checks import broken_rule
 from t2s.backends.cgra_tia.text.places import (
     BlockLine,
@@ -55,8 +41,8 @@ from t2s.backends.cgra_tia.text.places import (
 
 # The second half of an instruction: operator, operands, ``deq`` and ``set``.
 #
-# Goes in: a cursor behind the colon of the trigger.  Comes out: the instruction, and the place of
-# each part of it.  Numbers of registers and channels are not looked at (``checks.py`` does).
+# It returns the instruction and the place of each of its parts.  Numbers of registers and channels
+# are not checked here (see ``checks.py``).
 
 Places = dict[str, TextPlace]
 """Where each part of an instruction stands; the parts are those of ``BrokenRule``."""
@@ -74,28 +60,28 @@ _DEQ = re.compile(r"deq (?=%)")
 _SET = re.compile(r"set\s*%p\s*=\s*")
 _UPDATE = re.compile(r"([01XxZz]*)")
 
-_OPCODES = {opcode.value: opcode for opcode in Opcode}
+_OPCODES = {opcode.value: opcode for opcode in isa.Opcode}
 
 
 def parse_operation(
-    cursor: LineCursor, trigger: Trigger, core: CoreParameters, places: Places
-) -> Instruction:
-    """The instruction with this trigger; the cursor goes to the end of the line."""
+    cursor: LineCursor, trigger: isa.Trigger, core: CoreParameters, places: Places
+) -> isa.Instruction:
+    """Parse an instruction with this trigger; the cursor moves to the end of the line."""
     cursor.blanks()
     places["operation"] = cursor.place
     opcode = _opcode(cursor)
-    destination: Destination = None
-    sources: list[Source] = []
+    destination: isa.Destination = None
+    sources: list[isa.Source] = []
     if not cursor.take(_SEMICOLON):
         cursor.expect(
             _ONE_BLANK,
-            "the operator and its destination are not apart by one blank",
+            "the operator and its destination are not separated by one blank",
             "OPERATOR DESTINATION, SOURCE, ...; with one blank behind the operator",
         )
-        if opcode is not Opcode.SSW:
+        if opcode is not isa.Opcode.SSW:
             places["destination"] = cursor.place
             destination = _destination(cursor)
-        while (opcode is Opcode.SSW and not sources) or cursor.take(_COMMA):
+        while (opcode is isa.Opcode.SSW and not sources) or cursor.take(_COMMA):
             places[f"source {len(sources)}"] = cursor.place
             sources.append(_source(cursor, core))
         _end(cursor, "the operation", "a ',' and another source, or ';'")
@@ -107,16 +93,16 @@ def parse_operation(
             _end(cursor, "deq", "a ',' and another channel, or ';'")
         elif update is None and cursor.take(_SET):
             places["update"] = cursor.place
-            found = cursor.take(_UPDATE)
-            update = found.group(1) if found else ""
+            match = cursor.take(_UPDATE)
+            update = match.group(1) if match else ""
             _end(cursor, "set", "0, 1, X and Z, one for each predicate, and ';'")
         else:
             raise cursor.error(
-                "this is not a part of an instruction, or the second of its kind",
+                "unknown or repeated part of an instruction",
                 expected="deq %iN, ...; and set %p = UPDATE; once each, with one blank behind deq",
             )
     ones, zeros = bits_of(update or "")
-    return Instruction(
+    return isa.Instruction(
         trigger=trigger,
         opcode=opcode,
         destination=destination,
@@ -129,10 +115,10 @@ def parse_operation(
 
 def _end(cursor: LineCursor, what: str, expected: str) -> None:
     cursor.blanks()
-    cursor.expect(_SEMICOLON, f"{what} does not end here", expected)
+    cursor.expect(_SEMICOLON, f"unexpected text behind {what}", expected)
 
 
-def _opcode(cursor: LineCursor) -> Opcode:
+def _opcode(cursor: LineCursor) -> isa.Opcode:
     place = cursor.place
     word = cursor.expect(_OPERATOR, "an operator is missing", "an operator, such as mov").group()
     if word not in _OPCODES:
@@ -145,60 +131,60 @@ def _opcode(cursor: LineCursor) -> Opcode:
     return _OPCODES[word]
 
 
-def _destination(cursor: LineCursor) -> Destination:
-    found = cursor.take(_REGISTER)
-    if found is not None:
-        return ToRegister(whole_number(found.group(1)))
-    found = cursor.take(_PREDICATE)
-    if found is not None:
-        return ToPredicate(whole_number(found.group(1)))
-    found = cursor.take(_OUTPUT)
-    if found is not None:
-        return ToOutputs((whole_number(found.group(1)),), whole_number(found.group(2)))
+def _destination(cursor: LineCursor) -> isa.Destination:
+    match = cursor.take(_REGISTER)
+    if match is not None:
+        return isa.ToRegister(whole_number(match.group(1)))
+    match = cursor.take(_PREDICATE)
+    if match is not None:
+        return isa.ToPredicate(whole_number(match.group(1)))
+    match = cursor.take(_OUTPUT)
+    if match is not None:
+        return isa.ToOutputs((whole_number(match.group(1)),), whole_number(match.group(2)))
     place = cursor.place
     odd = _ODD_OUTPUTS.match(cursor.rest)
-    found = cursor.take(_OUTPUTS)
-    if found is None and odd is not None:
+    match = cursor.take(_OUTPUTS)
+    if match is None and odd is not None:
         numbers = [number.strip() for number in odd.group(1).split(",")]
-        one = f"%o{numbers[0]}" if len(numbers) == 1 else f"%o{{{', '.join(numbers)}}}"
+        plain = f"%o{numbers[0]}" if len(numbers) == 1 else f"%o{{{', '.join(numbers)}}}"
         raise place.error(
-            "the public assembler does not take outputs that are written like this",
+            "the public assembler does not accept outputs that are written like this",
             expected="two outputs or more between braces, and no blank beside a brace",
             given=repr(odd.group()),
-            hint=f"write {one}.{odd.group(2)}",
+            hint=f"write {plain}.{odd.group(2)}",
         )
-    if found is None:
+    if match is None:
         raise cursor.error(
             "this is not a destination", expected="%rN, %pN, %oN.TAG or %o{N, M}.TAG"
         )
-    channels = [whole_number(number.strip()) for number in found.group(1).split(",")]
+    channels = [whole_number(number.strip()) for number in match.group(1).split(",")]
     if len(set(channels)) != len(channels):
         raise place.error(
             "an output channel occurs twice",
             expected="each output channel once",
-            given=repr(found.group()),
+            given=repr(match.group()),
         )
-    return ToOutputs(tuple(sorted(channels)), whole_number(found.group(2)))
+    return isa.ToOutputs(tuple(sorted(channels)), whole_number(match.group(2)))
 
 
-def _source(cursor: LineCursor, core: CoreParameters) -> Source:
-    found = cursor.take(_REGISTER)
-    if found is not None:
-        return FromRegister(whole_number(found.group(1)))
-    found = cursor.take(_CHANNEL)
-    if found is not None:
-        return FromChannel(whole_number(found.group(1)))
+def _source(cursor: LineCursor, core: CoreParameters) -> isa.Source:
+    match = cursor.take(_REGISTER)
+    if match is not None:
+        return isa.FromRegister(whole_number(match.group(1)))
+    match = cursor.take(_CHANNEL)
+    if match is not None:
+        return isa.FromChannel(whole_number(match.group(1)))
     place = cursor.place
-    found = cursor.take(_IMMEDIATE)
-    if found is None:
+    match = cursor.take(_IMMEDIATE)
+    if match is None:
         floats = cursor.rest.startswith("$f")
         raise cursor.error(
             "this is not a source",
             expected="%rN, %iN or an immediate: $5, $-5, $0xFF",
             hint="floats are for init lines: init %r0, $f1.5;" if floats else None,
         )
-    sign, digits = found.groups()
-    decimal = digits.isdecimal() and found.group().lstrip("$-")[1:2] not in ("x", "X")
+    sign, digits = match.groups()
+    decimal = digits.isdecimal() and match.group().lstrip("$-")[1:2] not in ("x", "X")
     value = whole_number(digits, 10 if decimal else 16)
     value = -value if sign else value
     width = core.immediate_width
@@ -206,17 +192,17 @@ def _source(cursor: LineCursor, core: CoreParameters) -> Source:
         raise place.error(
             "the immediate does not fit",
             expected=f"a number of {width} bits: {-(1 << width - 1)} to {(1 << width) - 1}",
-            given=found.group()[:40],
+            given=match.group()[:40],
         )
-    return Immediate(value & (1 << width) - 1)
+    return isa.Immediate(value & (1 << width) - 1)
 
 
 def _takes(cursor: LineCursor, places: Places) -> list[int]:
     takes: list[int] = []
     while not takes or cursor.take(_COMMA):
         place = cursor.place
-        found = cursor.expect(_CHANNEL, "this is not an input channel", "%iN")
-        takes.append(whole_number(found.group(1)))
+        match = cursor.expect(_CHANNEL, "this is not an input channel", "%iN")
+        takes.append(whole_number(match.group(1)))
         places[f"take {takes[-1]}"] = place
     return takes
 
@@ -236,7 +222,7 @@ _COLON = re.compile(r":\s*")
 
 def parse_programs(
     text: str, core: CoreParameters, file: str = "<text>"
-) -> tuple[CellProgram, ...]:
+) -> tuple[isa.CellProgram, ...]:
     """The programs of a text, one for each label.
 
     ``file`` is for messages.  Raises ``TriggeredTextError``, a ``UserError``, for the first
@@ -245,8 +231,8 @@ def parse_programs(
     return tuple(_program(block, core) for block in source_blocks(text, file))
 
 
-def _program(block: SourceBlock, core: CoreParameters) -> CellProgram:
-    instructions: list[Instruction] = []
+def _program(block: SourceBlock, core: CoreParameters) -> isa.CellProgram:
+    instructions: list[isa.Instruction] = []
     initial: dict[int, int] = {}
     comments: list[str] = []
     lines = iter(block.lines)
@@ -275,15 +261,15 @@ def _program(block: SourceBlock, core: CoreParameters) -> CellProgram:
         places: Places = {}
         trigger = _trigger(cursor, places)
         body = LineCursor(_next_line(next(lines, None), cursor)) if cursor.done else cursor
-        found = replace(
+        program = replace(
             parse_operation(body, trigger, core, places),
             position=start.position,
             comment=tuple(comments),
         )
-        _check(found, core, places, start)
-        instructions.append(found)
+        _check(program, core, places, start)
+        instructions.append(program)
         comments.clear()
-    return CellProgram(
+    return isa.CellProgram(
         label=block.label,
         initial=tuple(initial.items()),
         instructions=tuple(instructions),
@@ -292,7 +278,7 @@ def _program(block: SourceBlock, core: CoreParameters) -> CellProgram:
 
 
 def _check(
-    instruction: Instruction, core: CoreParameters, places: Places, start: TextPlace
+    instruction: isa.Instruction, core: CoreParameters, places: Places, start: TextPlace
 ) -> None:
     rule = broken_rule(instruction, core)
     if rule is not None:
@@ -306,64 +292,65 @@ def _initial(cursor: LineCursor, core: CoreParameters) -> tuple[int, int]:
     form = "init %rN, $NUMBER;"
     place = cursor.place
     register = whole_number(
-        cursor.expect(_REGISTER_TO_SET, "the line names no register", form).group(1)
+        cursor.expect(_REGISTER_TO_SET, "the line has no register", form).group(1)
     )
     if register >= core.registers:
         raise place.error(
-            f"there is no register %r{register}",
+            f"unknown register %r{register}",
             expected=f"%r0 to %r{core.registers - 1}",
             given=place.text[place.column - 1 :].partition(",")[0],
         )
-    cursor.expect(_COMMA, "the register and its value are not apart", form)
+    cursor.expect(_COMMA, "the register and its value are not separated", form)
     word = _word(cursor, core)
-    cursor.expect(_SEMICOLON, "the line does not end", form)
+    cursor.expect(_SEMICOLON, "the ';' at the end of the line is missing", form)
     if not cursor.done:
-        raise cursor.error("something stands behind the line's end", expected="a line of its own")
+        raise cursor.error("unexpected text behind the ';'", expected="a line of its own")
     return register, word
 
 
 def _word(cursor: LineCursor, core: CoreParameters) -> int:
     place = cursor.place
     width = core.word_width
-    found = cursor.take(_FLOAT)
-    if found is not None:
+    match = cursor.take(_FLOAT)
+    if match is not None:
         if core.profile is Profile.PUBLIC:
             raise place.error(
-                "registers of the public core hold no floats",
+                "registers of the public core do not hold floats",
                 expected=f"an integer of {width} bits",
-                given=repr(found.group()),
+                given=repr(match.group()),
                 hint="profile B (t2s.triggered.EXTENDED_CORE) has float64",
             )
-        value = float(found.group(1))
-        if math.isinf(value) and "inf" not in found.group():
+        value = float(match.group(1))
+        if math.isinf(value) and "inf" not in match.group():
             raise place.error(
                 "the value is too large for a float64",
                 expected=f"a number up to {sys.float_info.max}, or $finf",
-                given=found.group()[:40],
+                given=match.group()[:40],
             )
         return int.from_bytes(struct.pack("<d", value), "little")
     floats = "" if core.profile is Profile.PUBLIC else ", or a float as $f1.5"
-    found = cursor.expect(
+    match = cursor.expect(
         _INTEGER,
         "the value is not a number",
         f"$ and decimal digits, $0x and digits (no letters){floats}, and ';' behind them",
     )
-    sign, prefix, digits = found.groups()
+    sign, prefix, digits = match.groups()
     number = whole_number(digits, 16 if prefix else 10) * (-1 if sign else 1)
-    least = 1 - (1 << width - 1)  # the public assembler counts the sign as a bit beside the digits
+    # the public assembler counts the sign as a bit in addition to the digits
+    least = 1 - (1 << width - 1)
     if not least <= number < 1 << width:
         lowest = number == least - 1
         raise place.error(
             f"the value does not fit into a word of {width} bits",
             expected=f"{least} to {(1 << width) - 1}",
-            given=found.group()[:40],
+            given=match.group()[:40],
             hint=f"the public assembler takes this word as ${-number}" if lowest else None,
         )
     return number & (1 << width) - 1
 
 
-def _trigger(cursor: LineCursor, places: Places) -> Trigger:
-    """The trigger, up to and with the colon."""
+def _trigger(cursor: LineCursor, places: Places) -> isa.Trigger:
+    """The trigger, up to and including the colon."""
     form = "when %p == PATTERN with %iN.TAG, ...:"
     if not cursor.take(_WHEN):
         word = cursor.rest.split(maxsplit=1)[0]
@@ -374,32 +361,34 @@ def _trigger(cursor: LineCursor, places: Places) -> Trigger:
             or "an operation stands in the line of its header, or in the line right below it",
         )
     places["pattern"] = cursor.place
-    pattern = cursor.expect(_PATTERN, "there is no pattern", form).group(1)
-    checks: list[TagCheck] = []
+    pattern = cursor.expect(_PATTERN, "the pattern is missing", form).group(1)
+    checks: list[isa.TagCheck] = []
     if cursor.take(_WITH):
         while True:
             places[f"check {len(checks)}"] = cursor.place
-            found = cursor.expect(
-                _CHECK, "the check of a channel is none", "%iN.TAG or !%iN.TAG, as %i0.1"
+            match = cursor.expect(
+                _CHECK, "invalid check of a channel", "%iN.TAG or !%iN.TAG, as %i0.1"
             )
-            negated, channel, tag = found.groups()
+            negated, channel, tag = match.groups()
             checks.append(
-                TagCheck(channel=whole_number(channel), tag=whole_number(tag), equal=not negated)
+                isa.TagCheck(
+                    channel=whole_number(channel), tag=whole_number(tag), equal=not negated
+                )
             )
             if not cursor.take(_COMMA):
                 break
-    cursor.expect(_COLON, "the trigger is not right", f"{form} (a pattern of 0, 1 and X)")
+    cursor.expect(_COLON, "invalid trigger", f"{form} (a pattern of 0, 1 and X)")
     ones, zeros = bits_of(pattern)
-    return Trigger(ones=ones, zeros=zeros, checks=tuple(checks))
+    return isa.Trigger(ones=ones, zeros=zeros, checks=tuple(checks))
 
 
 def _next_line(line: BlockLine | None, header: LineCursor) -> BlockLine:
-    """The line of the operation, which stands right below that of the trigger."""
+    """The line of the operation, which directly follows that of the trigger."""
     if line is None or line.blank:
         place = header.place if line is None else line.place
         comment = line is not None and line.comment is not None
         raise place.error(
-            "there is no operation in the line below the trigger",
+            "the operation is missing in the line below the trigger",
             expected="the operation there, with nothing between",
             given="a comment" if comment else "nothing" if line is None else "a blank line",
         )

@@ -1,10 +1,10 @@
 """A text as places, lines and blocks, and errors that name them.
 
-Goes in: a text.  Comes out: for each label a block of lines with code and comment apart, and a
-cursor that reads a line from left to right.  Every error is a ``TriggeredTextError``, which shows
-file, line and column, and the line itself even where the text came from no file.  Refused: no
-label, statements before the first one, and what the public assembler cuts without a word, which is
-whatever stands between ``<`` and ``>`` in a comment.
+Each label has a block of lines, with code and comment separated; a cursor reads a line from left to
+right.  Every error is a ``TriggeredTextError``, which shows file, line and column, and the line
+itself even if the text is not from a file.  Refused: a text without labels, statements before the
+first label, and text between ``<`` and ``>`` in a comment, which the public assembler silently
+drops.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TriggeredTextError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class TextLine(SourceLocation):
-    """A line of a text, with what stands there."""
+    """A line of a text."""
 
     text: str = ""
 
@@ -73,13 +73,13 @@ class TextPlace:
 
 
 def nearest(word: str, words: Iterable[str]) -> str | None:
-    """A hint that names the word which is most like another one, if any is."""
-    found = get_close_matches(word.lower(), list(words), n=1)
-    return f"did you mean {found[0]!r}?" if found else None
+    """A hint with the closest of some words, if one is close."""
+    close = get_close_matches(word.lower(), list(words), n=1)
+    return f"did you mean {close[0]!r}?" if close else None
 
 
 def block_name(number: int, label: str) -> str:
-    """How messages name a processing element: by its number in the text and by its label."""
+    """The name of a processing element in messages: its number in the text, and its label."""
     return f"PE {number} <{label}>" if label else f"PE {number}"
 
 
@@ -89,7 +89,7 @@ _STATEMENT = re.compile(r"\s*(when|init)\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockLine:
-    """A line, or what stands beside a label in it: ``code`` starts at ``place``."""
+    """A line, or its part beside a label; ``code`` starts at ``place``."""
 
     code: str
     comment: str | None
@@ -102,7 +102,7 @@ class BlockLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceBlock:
-    """What belongs to one processing element."""
+    """The lines of one processing element."""
 
     label: str
     place: TextPlace
@@ -111,15 +111,15 @@ class SourceBlock:
 
 def source_blocks(text: str, file: str) -> tuple[SourceBlock, ...]:
     """The blocks of a text in their order; raises ``TriggeredTextError``."""
-    found: list[tuple[str, TextPlace, list[BlockLine]]] = []
+    blocks: list[tuple[str, TextPlace, list[BlockLine]]] = []
     name = ""
     for number, line in enumerate(text.split("\n"), 1):
         start = TextPlace(file=file, line=number, column=1, text=line, block=name)
         before, label, behind = _split(line, start)
         code, hash_sign, comment = before.partition("#")
-        if found:
-            kept = comment if hash_sign else None
-            found[-1][2].append(BlockLine(code=code, comment=kept, place=start))
+        if blocks:
+            block_comment = comment if hash_sign else None
+            blocks[-1][2].append(BlockLine(code=code, comment=block_comment, place=start))
         elif _STATEMENT.match(code):
             raise start.error(
                 "an instruction stands before the first label, where all text is ignored",
@@ -127,25 +127,25 @@ def source_blocks(text: str, file: str) -> tuple[SourceBlock, ...]:
                 given=repr(code.strip()),
             )
         if label is not None:
-            name = block_name(len(found), label)
+            name = block_name(len(blocks), label)
             after = replace(start, column=len(line) - len(behind) + 1, block=name)
             code, hash_sign, comment = behind.partition("#")
             first = BlockLine(code=code, comment=comment if hash_sign else None, place=after)
-            found.append((label, replace(start, column=len(before) + 1), [first]))
-    if not found:
+            blocks.append((label, replace(start, column=len(before) + 1), [first]))
+    if not blocks:
         raise TextPlace(file=file, line=1, column=1, text=text.partition("\n")[0]).error(
-            "the text has no label, so that it programs nothing",
+            "the text has no label",
             expected="a line <NAME> before the instructions of each processing element",
             given="no label in the text",
             hint="put a line such as <pe_0> before the first instruction",
         )
     return tuple(
-        SourceBlock(label=label, place=place, lines=tuple(lines)) for label, place, lines in found
+        SourceBlock(label=label, place=place, lines=tuple(lines)) for label, place, lines in blocks
     )
 
 
 def _split(line: str, start: TextPlace) -> tuple[str, str | None, str]:
-    """What stands before a label, the label, and what stands behind it."""
+    """The text before a label, the label, and the text behind it."""
     at = line.find("<")
     if at < 0:
         return line, None, ""
@@ -156,7 +156,7 @@ def _split(line: str, start: TextPlace) -> tuple[str, str | None, str]:
     in_comment = "#" in line[:at] or _LABEL.match(line) is not None
     column = at + 1 if "#" in line[:at] or not in_comment else _odd_bracket(line)
     raise replace(start, column=column).error(
-        "a '<' or '>' is not that of a label"
+        "a '<' or '>' is not part of a label"
         + (", and the public assembler would cut the text there" if in_comment else ""),
         expected="one label <NAME> in a line, and no '<' or '>' beside it or in a comment",
         given=repr(line[column - 1 :][:40]),
@@ -164,7 +164,7 @@ def _split(line: str, start: TextPlace) -> tuple[str, str | None, str]:
 
 
 def _odd_bracket(line: str) -> int:
-    """The column of the first bracket behind a label."""
+    """The column of the first stray bracket behind a label."""
     behind = line.index(">") + 1
     return next(at + 1 for at in range(behind, len(line)) if line[at] in "<>")
 
@@ -175,7 +175,7 @@ _MOST_DIGITS = 20
 
 
 class LineCursor:
-    """Reads a line from left to right; ``at`` is the offset of what comes next."""
+    """Reads a line from left to right; ``at`` is the current offset."""
 
     def __init__(self, line: BlockLine) -> None:
         self._line = line
@@ -184,7 +184,7 @@ class LineCursor:
 
     @property
     def place(self) -> TextPlace:
-        """Where it stands."""
+        """The current place."""
         return self.place_of(self.at)
 
     def place_of(self, at: int) -> TextPlace:
@@ -197,44 +197,44 @@ class LineCursor:
 
     @property
     def done(self) -> bool:
-        """Whether nothing but blanks is left."""
+        """Whether only blanks remain."""
         return not self.rest.strip()
 
     def blanks(self) -> None:
-        """Go on to what is not a blank."""
+        """Skip blanks."""
         match = _BLANKS.match(self._text, self.at)
         assert match is not None
         self.at = match.end()
 
     def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """What the pattern matches here, and go on behind it; or ``None``, and stay."""
+        """Consume what a pattern matches here; ``None`` if it does not match."""
         match = pattern.match(self._text, self.at)
         if match is not None:
             self.at = match.end()
         return match
 
     def expect(self, pattern: re.Pattern[str], message: str, expected: str) -> re.Match[str]:
-        """What the pattern matches here; raises ``TriggeredTextError`` if it does not."""
+        """Consume what a pattern matches here; raises ``TriggeredTextError`` if it does not."""
         match = self.take(pattern)
         if match is None:
             raise self.error(message, expected=expected)
         return match
 
     def error(self, message: str, *, expected: str, hint: str | None = None) -> TriggeredTextError:
-        """An error that shows what stands here."""
+        """An error that shows the text at the current place."""
         piece = _PIECE.match(self._text, self.at)
         given = "the end of the line" if self.done else repr(piece.group() if piece else "")
         return self.place.error(message, expected=expected, given=given, hint=hint)
 
 
 def whole_number(digits: str, base: int = 10) -> int:
-    """The value of digits; of absurdly many just some number that nothing has room for."""
+    """The value of digits; for absurdly many, some number that is too large everywhere."""
     shown = digits.lstrip("0")
     return int(shown or "0", base) if len(shown) <= _MOST_DIGITS else 1 << 70
 
 
 def bits_of(pattern: str) -> tuple[int, int]:
-    """The bits that are 1, and those that are 0, of a pattern whose last character is bit 0."""
+    """The one bits and the zero bits of a pattern whose last character is bit 0."""
     letters = list(enumerate(reversed(pattern)))
     ones = sum(1 << bit for bit, letter in letters if letter == "1")
     return ones, sum(1 << bit for bit, letter in letters if letter == "0")

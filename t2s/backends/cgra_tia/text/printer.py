@@ -1,7 +1,7 @@
-"""Programs as text: what ``parser.py`` reads back to equal programs.
+"""Programs as text that ``parser.py`` reads back as equal programs.
 
-Goes in: programs that keep the rules of ``checks.py``.  Comes out: one text, the same
-on every run, which the public assembler takes too unless a register starts with a float.
+The text is the same on every run, and the public assembler accepts it unless a register starts with
+a float.
 """
 
 from __future__ import annotations
@@ -10,20 +10,8 @@ import math
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 
+from t2s.backends.cgra_tia import program as isa
 from t2s.backends.cgra_tia.fabric import CoreParameters, Profile
-from t2s.backends.cgra_tia.program import (
-    CellProgram,
-    Destination,
-    FromChannel,
-    FromRegister,
-    Immediate,
-    Instruction,
-    Source,
-    TagCheck,
-    ToOutputs,
-    ToPredicate,
-    ToRegister,
-)
 
 _BRACKETS = str.maketrans({"<": "(", ">": ")", "\n": " ", "\r": " "})
 _LARGEST_PLAIN = 1 << 48
@@ -31,20 +19,20 @@ _LARGEST_PLAIN = 1 << 48
 
 
 def print_programs(
-    programs: Sequence[CellProgram], core: CoreParameters, header: Sequence[str] = ()
+    programs: Sequence[isa.CellProgram], core: CoreParameters, header: Sequence[str] = ()
 ) -> str:
-    """The text of some programs; ``header`` has lines of comment above all of them."""
+    """The text of some programs, below comment lines (``header``)."""
     blocks = [_lines(program, core) for program in programs]
     head = [_comment(line) for line in header]
     return "\n".join("\n".join(lines) + "\n" for lines in ([head] if head else []) + blocks)
 
 
-def print_instruction(instruction: Instruction, core: CoreParameters) -> str:
-    """Header and operation of an instruction in one line."""
+def print_instruction(instruction: isa.Instruction, core: CoreParameters) -> str:
+    """An instruction on one line."""
     return f"{_header(instruction, core)} {_operation(instruction, core)}"
 
 
-def _lines(program: CellProgram, core: CoreParameters) -> list[str]:
+def _lines(program: isa.CellProgram, core: CoreParameters) -> list[str]:
     lines = [f"<{program.label.translate(_BRACKETS)}>"]
     lines += [f"init %r{number}, ${_word(word, core)};" for number, word in program.initial]
     for instruction in program.instructions:
@@ -54,12 +42,12 @@ def _lines(program: CellProgram, core: CoreParameters) -> list[str]:
 
 
 def _comment(line: str) -> str:
-    """The assembler takes what stands between ``<`` and ``>`` for a label, in comments too."""
+    """A comment without ``<`` and ``>``, which mark labels even in comments."""
     return f"# {line.translate(_BRACKETS)}".rstrip()
 
 
 def _word(word: int, core: CoreParameters) -> str:
-    """A register's first word; of the extended core as a float if it looks like one."""
+    """A register's initial word; for the extended core as a float if it looks like one."""
     if core.profile is Profile.PUBLIC:
         return str(word)
     signed = word - (word >> core.word_width - 1 << core.word_width)
@@ -69,14 +57,14 @@ def _word(word: int, core: CoreParameters) -> str:
     return str(word) if math.isnan(value) else f"f{value!r}"
 
 
-def _header(instruction: Instruction, core: CoreParameters) -> str:
+def _header(instruction: isa.Instruction, core: CoreParameters) -> str:
     trigger = instruction.trigger
     pattern = _pattern(trigger.ones, trigger.zeros, "X", core)
     checks = ", ".join(map(_check, trigger.checks))
     return f"when %p == {pattern}{f' with {checks}' if checks else ''}:"
 
 
-def _check(check: TagCheck) -> str:
+def _check(check: isa.TagCheck) -> str:
     return f"{'' if check.equal else '!'}%i{check.channel}.{check.tag}"
 
 
@@ -85,7 +73,7 @@ def _pattern(ones: int, zeros: int, other: str, core: CoreParameters) -> str:
     return "".join("1" if ones & bit else "0" if zeros & bit else other for bit in bits)
 
 
-def _operation(instruction: Instruction, core: CoreParameters) -> str:
+def _operation(instruction: isa.Instruction, core: CoreParameters) -> str:
     operands = list(_operands(instruction, core))
     name = instruction.opcode.value
     parts = [f"{name} {', '.join(operands)}" if operands else name]
@@ -97,7 +85,7 @@ def _operation(instruction: Instruction, core: CoreParameters) -> str:
     return "; ".join(parts) + ";"
 
 
-def _operands(instruction: Instruction, core: CoreParameters) -> Iterator[str]:
+def _operands(instruction: isa.Instruction, core: CoreParameters) -> Iterator[str]:
     destination = _destination(instruction.destination)
     if destination:
         yield destination
@@ -105,15 +93,15 @@ def _operands(instruction: Instruction, core: CoreParameters) -> Iterator[str]:
         yield _source(source, core)
 
 
-def _destination(destination: Destination) -> str:
+def _destination(destination: isa.Destination) -> str:
     match destination:
-        case ToRegister(number=number):
+        case isa.ToRegister(number=number):
             return f"%r{number}"
-        case ToPredicate(number=number):
+        case isa.ToPredicate(number=number):
             return f"%p{number}"
-        case ToOutputs(channels=(channel,), tag=tag):
+        case isa.ToOutputs(channels=(channel,), tag=tag):
             return f"%o{channel}.{tag}"
-        case ToOutputs(channels=channels, tag=tag):
+        case isa.ToOutputs(channels=channels, tag=tag):
             return f"%o{{{_numbers(channels)}}}.{tag}"
         case None:
             return ""
@@ -123,12 +111,12 @@ def _numbers(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, numbers))
 
 
-def _source(source: Source, core: CoreParameters) -> str:
+def _source(source: isa.Source, core: CoreParameters) -> str:
     match source:
-        case FromRegister(number=number):
+        case isa.FromRegister(number=number):
             return f"%r{number}"
-        case FromChannel(number=number):
+        case isa.FromChannel(number=number):
             return f"%i{number}"
-        case Immediate(pattern=pattern):
+        case isa.Immediate(pattern=pattern):
             sign = pattern >> core.immediate_width - 1
             return f"${pattern - (sign << core.immediate_width)}"

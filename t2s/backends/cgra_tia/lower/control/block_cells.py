@@ -1,7 +1,7 @@
 """Flat blocks as programs of cells.
 
 A block that is too large for a cell is split by its outputs: two cells see the same heads and make
-the same choices, and each puts a half.
+the same choices, and each sends half of the outputs.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from t2s.backends.cgra_tia import program as isa
 from t2s.backends.cgra_tia.fabric import EXTENDED_CORE, CellKind
 from t2s.backends.cgra_tia.lower.cells import FLOATS, INTEGERS
+from t2s.backends.cgra_tia.lower.control import flat_blocks as flat
 from t2s.backends.cgra_tia.lower.control.control_states import (
     TEST,
     CellStep,
@@ -22,42 +24,11 @@ from t2s.backends.cgra_tia.lower.control.control_states import (
     with_fewer,
     within_others,
 )
-from t2s.backends.cgra_tia.lower.control.flat_blocks import (
-    VALUE_TAG,
-    Ask,
-    ControlState,
-    Firing,
-    FlatBlock,
-    FlatPut,
-    HeadWait,
-    NeededBlock,
-    Tree,
-    ValueTest,
-    alike,
-    asks_of,
-    changed,
-    needed,
-    without_ties,
-)
 from t2s.backends.cgra_tia.lower.control.refusals import BlockRefusals
 from t2s.backends.cgra_tia.lower.values import pattern_of
-from t2s.backends.cgra_tia.program import (
-    ON_FMA,
-    CellProgram,
-    Destination,
-    FromChannel,
-    FromRegister,
-    Immediate,
-    Opcode,
-    Source,
-    ToOutputs,
-    ToPredicate,
-    ToRegister,
-)
 from t2s.core.expr import Apply, Cast, Const, Expr, Local, const
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Int
-from t2s.core.walk import walk
 
 Checks = tuple[tuple[str, int], ...]
 """Heads that are known to be there, and their tags."""
@@ -67,25 +38,25 @@ Checks = tuple[tuple[str, int], ...]
 class BlockCell:
     """A cell of a block: its program, and the ports of its channels.
 
-    ``outputs`` are by the first of the channels that are put alike; ``loops`` are channels from
-    the cell to itself, by output and input.
+    Channels that always carry the same share a port, so ``outputs`` has the first of them only.
+    ``loops`` are channels from the cell to itself: output and input port.
     """
 
     name: str
     kind: CellKind
-    program: CellProgram
+    program: isa.CellProgram
     inputs: Mapping[str, int]
     outputs: Mapping[str, int]
     loops: tuple[tuple[int, int], ...]
 
 
-def cells_of(block: FlatBlock, refusals: BlockRefusals, *, contract: bool) -> list[BlockCell]:
+def cells_of(block: flat.FlatBlock, refusals: BlockRefusals, *, contract: bool) -> list[BlockCell]:
     """The cells of a block; raises ``NotLowered`` if it does not fit."""
-    return _fitting(block, list(dict.fromkeys(alike(block).values())), refusals, contract, "")
+    return _fitting(block, list(dict.fromkeys(flat.alike(block).values())), refusals, contract, "")
 
 
 def _fitting(
-    block: FlatBlock, outputs: list[str], refusals: BlockRefusals, contract: bool, suffix: str
+    block: flat.FlatBlock, outputs: list[str], refusals: BlockRefusals, contract: bool, suffix: str
 ) -> list[BlockCell]:
     for alone in (False, True):
         writer = _BlockWriter(block, outputs, refusals, contract, alone=alone)
@@ -93,44 +64,48 @@ def _fitting(
         fits = all(count <= most for _, count, most in sizes)
         if fits or not block.ties:
             break
-    asks = any(asks_of(tree) for tree in block.trees.values())
+    asks = any(flat.asks_of(tree) for tree in block.trees.values())
     if fits or len(outputs) < 2 or asks:
         refusals.too_large(sizes)
         return [cell]
     half = len(outputs) // 2
     parts = outputs[:half], outputs[half:]
     return [
-        one
+        part
         for number, own in enumerate(parts, 1)
-        for one in _fitting(block, own, refusals, contract, f"{suffix}.{number}")
+        for part in _fitting(block, own, refusals, contract, f"{suffix}.{number}")
     ]
 
 
 class _BlockWriter:
     def __init__(
         self,
-        block: FlatBlock,
+        block: flat.FlatBlock,
         outputs: Sequence[str],
         refusals: BlockRefusals,
         contract: bool,
         *,
         alone: bool,
     ) -> None:
-        self._same = alike(block)
+        self._same = flat.alike(block)
         own = set(outputs)
-        narrowed = {s: changed(t, lambda part: _only(part, own)) for s, t in block.trees.items()}
-        found = replace(block, trees=narrowed)
-        self._needed: NeededBlock = needed(without_ties(found) if alone else found)
+        narrowed = {
+            s: flat.changed(t, lambda part: _only(part, own)) for s, t in block.trees.items()
+        }
+        own_block = replace(block, trees=narrowed)
+        self._needed: flat.NeededBlock = flat.needed(
+            flat.without_ties(own_block) if alone else own_block
+        )
         self._block = self._needed.block
         self._refusals = refusals
         self._cell = CellContext(refusals=refusals, contract=contract, loose=block.loose)
         self._places: dict[Hashable, list[PlaceOption]] = {}
-        self._waiting: list[tuple[Hashable, Tree, ControlState, Checks, bool | None]] = []
+        self._waiting: list[tuple[Hashable, flat.Tree, flat.ControlState, Checks]] = []
 
     # ---------------------------------------------------------------------------------- cell
 
     def cell(self, name: str) -> tuple[BlockCell, list[tuple[str, int, int]]]:
-        """The cell, and what it needs of what there is."""
+        """The cell, and its use of each limited resource: name, number used, number available."""
         cell, block = self._cell, self._block
         self._settle()
         start: Hashable = ("state", block.first)
@@ -140,7 +115,7 @@ class _BlockWriter:
         for state, tree in block.trees.items():
             self._places[("state", state)] = self._options(tree, state, (), ())
         while self._waiting:
-            place, tree, state, known, _ = self._waiting.pop()
+            place, tree, state, known = self._waiting.pop()
             if place not in self._places:
                 self._places[place] = []
                 self._places[place] = self._options(tree, state, known, ())
@@ -149,7 +124,7 @@ class _BlockWriter:
         places = {n: with_fewer(o, tags) for n, o in merged(reached, start).items()}
         constants = {number: pattern for (pattern, _), number in cell.constants.items()}
         program = program_of_places(places, constants, name)
-        fma = any(i.opcode in ON_FMA for i in program.instructions)
+        fma = any(i.opcode in isa.ON_FMA for i in program.instructions)
         checks = max((len(i.trigger.checks) for i in program.instructions), default=0)
         core = EXTENDED_CORE
         sizes = [
@@ -160,7 +135,7 @@ class _BlockWriter:
             ("heads to check at once", checks, core.checks),
             ("places of its program", place_count(places), 1 << TEST),
         ]
-        made = BlockCell(
+        block_cell = BlockCell(
             name=name,
             kind=CellKind.FMA if fma else CellKind.CONTROL,
             program=program,
@@ -168,29 +143,29 @@ class _BlockWriter:
             outputs={n: p for n, p in cell.outputs.items() if n in block.outputs},
             loops=tuple(cell.loops.values()),
         )
-        return made, sizes
+        return block_cell, sizes
 
     def _settle(self) -> None:
-        """Ports and registers for what the block has."""
+        """Assign ports to the heads and ports or registers to the registers of the block."""
         cell, block = self._cell, self._block
         for head in block.heads:
-            cell.sources[block.values[head]] = FromChannel(cell.input(head))
+            cell.sources[block.values[head]] = isa.FromChannel(cell.input(head))
         used = frozenset[str]().union(*self._needed.live.values())
         for name in block.registers:
             if name in self._needed.summed:
-                cell.sources[name] = FromChannel(cell.loop(name)[1])
+                cell.sources[name] = isa.FromChannel(cell.loop(name)[1])
             elif name in used:
-                cell.sources[name] = FromRegister(cell.new_register())
+                cell.sources[name] = isa.FromRegister(cell.new_register())
 
     def _start(self, registers: Sequence[str], then: Hashable) -> Hashable:
-        """A place before the first one, at which sums start with zero."""
+        """Places before the first one, at which sums start with zero."""
         place = then
         for name in reversed(registers):
             output, _ = self._cell.loop(name)
             zero = const(0.0, self._block.registers[name])
             step = CellStep(
-                opcode=Opcode.MOV,
-                destination=ToOutputs((output,), VALUE_TAG),
+                opcode=isa.Opcode.MOV,
+                destination=isa.ToOutputs((output,), flat.VALUE_TAG),
                 sources=(self._cell.literal(zero, immediate=True),),
             )
             self._places["start", name] = [PlaceOption(step=step, holds=None, after=place)]
@@ -198,30 +173,30 @@ class _BlockWriter:
         return place
 
     def _reached(self, start: Hashable) -> dict[Hashable, list[PlaceOption]]:
-        found: dict[Hashable, list[PlaceOption]] = {}
+        reached: dict[Hashable, list[PlaceOption]] = {}
         waiting = [start]
         while waiting:
             place = waiting.pop()
-            if place in found:
+            if place in reached:
                 continue
-            found[place] = self._places[place]
+            reached[place] = self._places[place]
             waiting += [o.after for o in reversed(self._places[place]) if o.after is not None]
-        return found
+        return reached
 
     # ------------------------------------------------------------------------------- options
 
     def _options(
         self,
-        tree: Tree,
-        state: ControlState,
+        tree: flat.Tree,
+        state: flat.ControlState,
         known: Checks,
         checks: Checks,
         holds: bool | None = None,
     ) -> list[PlaceOption]:
-        """What may fire at a place; ``checks`` are what the first step of each has to wait for."""
+        """What can fire at a place; ``checks`` are what the first step of each option waits for."""
         match tree:
-            case HeadWait(heads=heads, cases=cases):
-                found: list[PlaceOption] = []
+            case flat.HeadWait(heads=heads, cases=cases):
+                options: list[PlaceOption] = []
                 for tags, below in cases:
                     exact = tuple(zip(heads, tags, strict=True))
                     if any(not meets(dict(known).get(head, tag), tag) for head, tag in exact):
@@ -229,22 +204,22 @@ class _BlockWriter:
                     seen = zip(heads, _tags_of(below, cases), strict=True)
                     both = tuple(dict((*known, *seen)).items())
                     all_checks = tuple(dict((*checks, *exact)).items())
-                    found += self._options(below, state, both, all_checks, holds)
-                return found
-            case ValueTest():
+                    options += self._options(below, state, both, all_checks, holds)
+                return options
+            case flat.ValueTest():
                 return self._test(tree, state, known, checks, holds)
-            case Ask(asks=asks, answers=answers, index=index, then=then):
+            case flat.Ask(asks=asks, answers=answers, index=index, then=then):
                 steps = self._steps(known)
-                steps.compute(index, ToOutputs((self._cell.output(asks),), VALUE_TAG))
-                wait = HeadWait(heads=(answers,), cases=(((VALUE_TAG,), then),))
+                steps.compute(index, isa.ToOutputs((self._cell.output(asks),), flat.VALUE_TAG))
+                wait = flat.HeadWait(heads=(answers,), cases=(((flat.VALUE_TAG,), then),))
                 return self._chain(steps, self._place(wait, state, known), checks, holds)
-            case Firing():
+            case flat.Firing():
                 return self._firing(tree, state, known, checks, holds)
         raise AssertionError(f"{type(tree).__name__} is left")
 
-    def _place(self, tree: Tree, state: ControlState, known: Checks) -> Hashable:
+    def _place(self, tree: flat.Tree, state: flat.ControlState, known: Checks) -> Hashable:
         place = ("tree", tree, state, known)
-        self._waiting.append((place, tree, state, known, None))
+        self._waiting.append((place, tree, state, known))
         return place
 
     def _steps(self, known: Checks) -> FiringSteps:
@@ -253,8 +228,8 @@ class _BlockWriter:
 
     def _test(
         self,
-        test: ValueTest,
-        state: ControlState,
+        test: flat.ValueTest,
+        state: flat.ControlState,
         known: Checks,
         checks: Checks,
         holds: bool | None,
@@ -262,8 +237,11 @@ class _BlockWriter:
         steps = self._steps(known)
         condition = test.condition
         if isinstance(condition, Local):
-            condition = apply_not_zero(condition)
-        steps.compute(condition, ToPredicate(TEST))
+            zero = const(0, condition.type)
+            condition = Apply(
+                operator=Op.NOT_EQUAL, operands=(condition, zero), type=condition.type
+            )
+        steps.compute(condition, isa.ToPredicate(TEST))
         place = ("test", test.yes, test.no, state, known)
         if place not in self._places:
             self._places[place] = []
@@ -277,8 +255,8 @@ class _BlockWriter:
 
     def _firing(
         self,
-        firing: Firing,
-        state: ControlState,
+        firing: flat.Firing,
+        state: flat.ControlState,
         known: Checks,
         checks: Checks,
         holds: bool | None,
@@ -287,59 +265,66 @@ class _BlockWriter:
         for (value, tag), channels in _grouped(firing.puts).items():
             ports = {self._cell.output(self._same[channel]) for channel in channels}
             zero = const(0, self._block.outputs[channels[0]]) if value is None else value
-            steps.compute(zero, ToOutputs(tuple(sorted(ports)), tag))
+            steps.compute(zero, isa.ToOutputs(tuple(sorted(ports)), tag))
         self._keep(steps, firing.writes)
         takes = {self._cell.input(head) for head in firing.takes}
         takes |= {p for p in self._sums_taken(firing, state) if not steps.take_where_read(p)}
         if firing.after is None:
             _end(steps)
         elif not steps.steps and takes:
-            steps.add(Opcode.NOP)
+            steps.add(isa.Opcode.NOP)
         if not steps.steps:
             assert firing.after is not None
             place = ("state", firing.after)
-            steps.add(Opcode.NOP)
+            steps.add(isa.Opcode.NOP)
             return self._chain(steps, place, checks, holds)
         self._take_last(steps, takes)
         after: Hashable = None if firing.after is None else ("state", firing.after)
         return self._chain(steps, after, checks, holds)
 
     def _keep(self, steps: FiringSteps, writes: Sequence[tuple[str, Expr]]) -> None:
-        """Write registers, each after those whose new value is made of its old one."""
+        """Write registers, each after those whose new value depends on its old one."""
         plain: dict[str, Expr] = {}
         for name, value in writes:
             if name in self._needed.summed:
                 output, _ = self._cell.loop(name)
-                steps.compute(value, ToOutputs((output,), VALUE_TAG))
+                steps.compute(value, isa.ToOutputs((output,), flat.VALUE_TAG))
             else:
                 plain[name] = value
         saved: list[tuple[str, int]] = []
         while plain:
-            free = [n for n in plain if all(n not in _names(v) for o, v in plain.items() if o != n)]
+            free = [
+                n
+                for n in plain
+                if all(n not in flat.local_names(v) for o, v in plain.items() if o != n)
+            ]
             name = free[0] if free else next(iter(plain))
             value = plain.pop(name)
             if free:
                 steps.compute(value, self._register(name))
                 continue
-            saved.append((name, steps.temporary()))  # a circle: the new value waits
-            steps.compute(value, ToRegister(saved[-1][1]))
+            # a cycle: no order is right, so the new value waits in a temporary
+            saved.append((name, steps.temporary()))
+            steps.compute(value, isa.ToRegister(saved[-1][1]))
         for name, number in saved:
-            steps.add(Opcode.MOV, self._register(name), (FromRegister(number),))
+            steps.add(isa.Opcode.MOV, self._register(name), (isa.FromRegister(number),))
 
-    def _register(self, name: str) -> ToRegister:
+    def _register(self, name: str) -> isa.ToRegister:
         source = self._cell.sources[name]
-        assert isinstance(source, FromRegister)
-        return ToRegister(source.number)
+        assert isinstance(source, isa.FromRegister)
+        return isa.ToRegister(source.number)
 
-    def _sums_taken(self, firing: Firing, state: ControlState) -> set[int]:
-        """The loops of which the token goes: what was kept is replaced, or no longer needed."""
-        there = self._needed.live[state] & self._needed.summed
+    def _sums_taken(self, firing: flat.Firing, state: flat.ControlState) -> set[int]:
+        """The loops whose token is consumed: its value is replaced, or no longer needed."""
+        live_sums = self._needed.live[state] & self._needed.summed
         written = {name for name, _ in firing.writes}
         later = self._needed.live[firing.after] if firing.after is not None else frozenset()
-        return {self._cell.loop(name)[1] for name in there if name in written or name not in later}
+        return {
+            self._cell.loop(name)[1] for name in live_sums if name in written or name not in later
+        }
 
     def _take_last(self, steps: FiringSteps, takes: set[int]) -> None:
-        """Have the last step take the heads."""
+        """Let the last step take the heads."""
         last = steps.steps[-1]
         all_takes = tuple(sorted({*last.takes, *takes}))
         checks = dict(last.checks) | {port: steps.tags.get(port, 0) for port in all_takes}
@@ -348,7 +333,7 @@ class _BlockWriter:
     def _chain(
         self, steps: FiringSteps, after: Hashable, checks: Checks, holds: bool | None
     ) -> list[PlaceOption]:
-        """FiringSteps one after the other; the first one waits for the heads of its way."""
+        """Steps as a chain of places; the first step waits for the heads that its path has seen."""
         first, *rest = steps.steps
         waits = dict(first.checks) | {self._cell.inputs[name]: tag for name, tag in checks}
         first = replace(first, checks=tuple(sorted(waits.items())))
@@ -360,55 +345,46 @@ class _BlockWriter:
         return [PlaceOption(step=first, holds=holds, after=place)]
 
 
-def apply_not_zero(value: Expr) -> Expr:
-    """The condition that a truth value holds."""
-    return Apply(operator=Op.NOT_EQUAL, operands=(value, const(0, value.type)), type=value.type)
-
-
-def _tags_of(tree: Tree, cases: Sequence[tuple[tuple[int, ...], Tree]]) -> list[int]:
-    """The tag of each head of a wait where a tree follows; any but one where several may be."""
+def _tags_of(tree: flat.Tree, cases: Sequence[tuple[tuple[int, ...], flat.Tree]]) -> list[int]:
+    """The tag of each head for which a tree follows; a negated tag where several lead to it."""
     columns = zip(*(tags for tags, below in cases if below == tree), strict=True)
-    found: list[int] = []
+    result: list[int] = []
     for column in columns:
         tags = set(column)
         other = next(tag for tag in range(len(tags) + 1) if tag not in tags)
-        found.append(tags.pop() if len(tags) == 1 else ~other)
-    return found
+        result.append(tags.pop() if len(tags) == 1 else ~other)
+    return result
 
 
-def _only(part: Tree, outputs: set[str]) -> Tree:
-    """A firing with the puts into some outputs alone."""
-    if not isinstance(part, Firing):
+def _only(part: flat.Tree, outputs: set[str]) -> flat.Tree:
+    """A firing with only its puts into some outputs."""
+    if not isinstance(part, flat.Firing):
         return part
     return replace(part, puts=tuple(put for put in part.puts if put.channel in outputs))
 
 
-def _grouped(puts: Sequence[FlatPut]) -> dict[tuple[Expr | None, int], list[str]]:
-    """The channels that get the same token; those that get none of a value come last."""
-    found: dict[tuple[Expr | None, int], list[str]] = {}
+def _grouped(puts: Sequence[flat.FlatPut]) -> dict[tuple[Expr | None, int], list[str]]:
+    """The channels that get the same token; tokens without a value come last."""
+    groups: dict[tuple[Expr | None, int], list[str]] = {}
     for put in puts:
-        found.setdefault((put.value, put.tag), []).append(put.channel)
-    return dict(sorted(found.items(), key=lambda item: item[0][0] is None))
-
-
-def _names(expr: Expr) -> set[str]:
-    return {part.name for part in walk(expr) if isinstance(part, Local)}
+        groups.setdefault((put.value, put.tag), []).append(put.channel)
+    return dict(sorted(groups.items(), key=lambda item: item[0][0] is None))
 
 
 def _end(steps: FiringSteps) -> None:
-    """The last step ends the cell: it puts what is left to put, which is zero."""
+    """Halt with the last step: ``halt`` sends zero, so it can replace a move of zero."""
     if steps.steps:
         last = steps.steps[-1]
-        zero = last.opcode is Opcode.MOV and getattr(last.sources[0], "pattern", 1) == 0
-        if zero and isinstance(last.destination, ToOutputs):
-            steps.steps[-1] = replace(last, opcode=Opcode.HALT, sources=())
+        zero = last.opcode is isa.Opcode.MOV and getattr(last.sources[0], "pattern", 1) == 0
+        if zero and isinstance(last.destination, isa.ToOutputs):
+            steps.steps[-1] = replace(last, opcode=isa.Opcode.HALT, sources=())
             return
-    steps.add(Opcode.HALT)
+    steps.add(isa.Opcode.HALT)
 
 
-# Expressions as steps: an instruction for each operator, with its operands where they are.
+# Expressions as steps: one instruction for each operator.
 #
-# Results in between stay in registers; those of an FMA go through a channel from the cell to
+# Intermediate results stay in registers; those of an FMA go through a channel from the cell to
 # itself, because a register would be busy.  ``a + b * c`` is one operator.
 
 _WORD = Int(64)
@@ -421,15 +397,15 @@ _TEXTS = {
 
 @dataclass(kw_only=True)
 class CellContext:
-    """Where things are in a cell: registers, input and output ports, and how many there are.
+    """The allocation of a cell: registers, input and output ports.
 
-    ``sources`` are locals by name: a register, or an input port.
+    ``sources`` says for each local, by name, which register or input port holds it.
     """
 
     refusals: BlockRefusals
     contract: bool
     loose: frozenset[str] = frozenset()
-    sources: dict[str, Source] = field(default_factory=dict)
+    sources: dict[str, isa.Source] = field(default_factory=dict)
     inputs: dict[str, int] = field(default_factory=dict)
     outputs: dict[str, int] = field(default_factory=dict)
     loops: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -455,21 +431,21 @@ class CellContext:
             self.loops[name] = (self.output(f"{name}.out"), self.input(f"{name}.in"))
         return self.loops[name]
 
-    def literal(self, value: Const, *, immediate: bool) -> Source:
-        """A number, in the instruction or in a register that holds it from the start."""
+    def literal(self, value: Const, *, immediate: bool) -> isa.Source:
+        """A constant, as an immediate or in a register that holds it from the start."""
         pattern = pattern_of(value.value, value.type)
         small = -(1 << 31) <= (pattern ^ 1 << 63) - (1 << 63) < 1 << 31
         if immediate and small and not (value.type.is_float and pattern):
-            return Immediate(pattern & (1 << 32) - 1)
+            return isa.Immediate(pattern & (1 << 32) - 1)
         key = (pattern, value.type.is_float)
         if key not in self.constants:
             self.constants[key] = self.new_register()
-        return FromRegister(self.constants[key])
+        return isa.FromRegister(self.constants[key])
 
 
 @dataclass(kw_only=True)
 class FiringSteps:
-    """The steps of one firing, as they are written; ``tags`` are those at the input ports."""
+    """The steps of one firing, in order; ``tags`` are the known tags at the input ports."""
 
     cell: CellContext
     tags: Mapping[int, int]
@@ -478,20 +454,22 @@ class FiringSteps:
     _used: set[int] = field(default_factory=set)
     _loops: int = 0
 
-    def compute(self, expr: Expr, destination: Destination) -> None:
-        """FiringSteps that leave the value of an expression somewhere."""
+    def compute(self, expr: Expr, destination: isa.Destination) -> None:
+        """Add the steps that compute an expression into a destination."""
         opcode, operands = self._operation(expr)
         sources = self._operands(operands)
         takes = tuple(sorted({port for s in sources for port in _temporary_port(s, self.cell)}))
         self.add(opcode, destination, sources, takes)
         for source in sources:
-            if isinstance(source, FromRegister) and source.number in self._used:
+            if isinstance(source, isa.FromRegister) and source.number in self._used:
                 self._used.discard(source.number)
                 self._free.append(source.number)
 
     def take_where_read(self, port: int) -> bool:
-        """Have the last step that reads a port take from it; whether there is one."""
-        reading = [at for at, step in enumerate(self.steps) if FromChannel(port) in step.sources]
+        """Let the last step that reads a port take from it; returns whether there is one."""
+        reading = [
+            at for at, step in enumerate(self.steps) if isa.FromChannel(port) in step.sources
+        ]
         if reading:
             step = self.steps[reading[-1]]
             self.steps[reading[-1]] = replace(step, takes=tuple(sorted({*step.takes, port})))
@@ -499,13 +477,13 @@ class FiringSteps:
 
     def add(
         self,
-        opcode: Opcode,
-        destination: Destination = None,
-        sources: tuple[Source, ...] = (),
+        opcode: isa.Opcode,
+        destination: isa.Destination = None,
+        sources: tuple[isa.Source, ...] = (),
         takes: tuple[int, ...] = (),
     ) -> None:
-        """A step, with the checks of what it reads and takes."""
-        ports = {s.number for s in sources if isinstance(s, FromChannel)} | set(takes)
+        """Add a step, with the checks of what it reads and takes."""
+        ports = {s.number for s in sources if isinstance(s, isa.FromChannel)} | set(takes)
         self.steps.append(
             CellStep(
                 opcode=opcode,
@@ -523,44 +501,44 @@ class FiringSteps:
         return number
 
     def _fresh(self) -> int:
-        """The temporaries of all firings are the same registers."""
+        """All firings use the same registers for their temporaries."""
         count = len(self._used) + len(self._free)
         name = f"?temporary{count}"
         if name not in self.cell.sources:
-            self.cell.sources[name] = FromRegister(self.cell.new_register())
+            self.cell.sources[name] = isa.FromRegister(self.cell.new_register())
         source = self.cell.sources[name]
-        assert isinstance(source, FromRegister)
+        assert isinstance(source, isa.FromRegister)
         return source.number
 
-    def _operands(self, operands: tuple[Expr, ...]) -> tuple[Source, ...]:
-        found: list[Source] = []
+    def _operands(self, operands: tuple[Expr, ...]) -> tuple[isa.Source, ...]:
+        sources: list[isa.Source] = []
         for operand in operands:
             if isinstance(operand, Const):
-                immediate = not any(isinstance(source, Immediate) for source in found)
-                found.append(self.cell.literal(operand, immediate=immediate))
+                immediate = not any(isinstance(source, isa.Immediate) for source in sources)
+                sources.append(self.cell.literal(operand, immediate=immediate))
             elif isinstance(operand, Local):
-                found.append(self.cell.sources[operand.name])
+                sources.append(self.cell.sources[operand.name])
             else:
-                found.append(self._between(operand))
-        return tuple(found)
+                sources.append(self._between(operand))
+        return tuple(sources)
 
-    def _between(self, operand: Expr) -> Source:
-        """A result that only the next step needs."""
+    def _between(self, operand: Expr) -> isa.Source:
+        """An operand that only the next step needs."""
         opcode, _ = self._operation(operand)
-        if opcode in ON_FMA:
+        if opcode in isa.ON_FMA:
             self._loops += 1
             output, into = self.cell.loop(f"?result{self._loops}")
-            self.compute(operand, ToOutputs((output,), 0))
-            return FromChannel(into)
+            self.compute(operand, isa.ToOutputs((output,), 0))
+            return isa.FromChannel(into)
         number = self.temporary()
-        self.compute(operand, ToRegister(number))
-        return FromRegister(number)
+        self.compute(operand, isa.ToRegister(number))
+        return isa.FromRegister(number)
 
-    def _operation(self, expr: Expr) -> tuple[Opcode, tuple[Expr, ...]]:
+    def _operation(self, expr: Expr) -> tuple[isa.Opcode, tuple[Expr, ...]]:
         """The operator at the root of an expression, and its operands."""
         match expr:
             case Const() | Local():
-                return Opcode.MOV, (expr,)
+                return isa.Opcode.MOV, (expr,)
             case Cast():
                 return self._converted(expr)
             case Apply(operator=Op.ADD, operands=(left, right)):
@@ -568,29 +546,29 @@ class FiringSteps:
                     product = _same_word(product)
                     if isinstance(product, Apply) and product.operator is Op.MULTIPLY:
                         if expr.type.is_integer:
-                            return Opcode.MAC, self._plain(other, *product.operands)
+                            return isa.Opcode.MAC, self._plain(other, *product.operands)
                         if self.cell.contract:
-                            return Opcode.FMAC, self._plain(other, *product.operands)
+                            return isa.Opcode.FMAC, self._plain(other, *product.operands)
             case Apply(operator=Op.NOT, operands=(value,)):
                 if expr.type.is_bool:
-                    return Opcode.EQ, self._plain(value, const(0, _WORD))
-                return Opcode.BXOR, self._plain(value, const(-1, _WORD))
+                    return isa.Opcode.EQ, self._plain(value, const(0, _WORD))
+                return isa.Opcode.BXOR, self._plain(value, const(-1, _WORD))
             case Apply(operator=Op.FUSED_MULTIPLY_ADD, operands=(left, right, start)):
-                return Opcode.FMAC, self._plain(start, left, right)
+                return isa.Opcode.FMAC, self._plain(start, left, right)
             case Apply(operator=Op.FLOOR_DIVIDE | Op.MODULO, operands=(left, Const() as by)) if (
                 _is_power_of_two(by)
             ):
                 number = int(by.value)
                 shift = const(number.bit_length() - 1, _WORD)
                 if expr.operator is Op.FLOOR_DIVIDE:
-                    return Opcode.ASR, self._numbers(left, shift)
-                return Opcode.BAND, self._plain(left, const(number - 1, _WORD))
+                    return isa.Opcode.ASR, self._numbers(left, shift)
+                return isa.Opcode.BAND, self._plain(left, const(number - 1, _WORD))
         if isinstance(expr, Apply):
             table = FLOATS if expr.operands[0].type.is_float else INTEGERS
             if expr.operator in table:
                 sensitive = expr.operator is Op.SHIFT_RIGHT or expr.type.is_bool
-                made = self._numbers if sensitive else self._plain
-                return table[expr.operator], made(*expr.operands)
+                operands_of = self._numbers if sensitive else self._plain
+                return table[expr.operator], operands_of(*expr.operands)
             what = _TEXTS.get(expr.operator, expr.operator.name.lower())
             self.cell.refusals.operator(what, "compute that on the host")
         self.cell.refusals.operator(type(expr).__name__.lower(), "leave it out")
@@ -599,34 +577,33 @@ class FiringSteps:
         return tuple(_same_word(operand) for operand in operands)
 
     def _numbers(self, *operands: Expr) -> tuple[Expr, ...]:
-        """Operands whose words are their numbers, where the upper half of an int32 matters."""
-        found: list[Expr] = []
+        """Operands for operators that read the whole word of an int32."""
+        numbers: list[Expr] = []
         for operand in self._plain(*operands):
-            names = {part.name for part in walk(operand) if isinstance(part, Local)}
-            loose = operand.type == INT32 and bool(names & self.cell.loose)
+            loose = operand.type == INT32 and bool(flat.local_names(operand) & self.cell.loose)
             wide = Cast(value=operand, type=_WORD)
-            found.append(Cast(value=wide, type=INT32) if loose else operand)
-        return tuple(found)
+            numbers.append(Cast(value=wide, type=INT32) if loose else operand)
+        return tuple(numbers)
 
-    def _converted(self, cast: Cast) -> tuple[Opcode, tuple[Expr, ...]]:
+    def _converted(self, cast: Cast) -> tuple[isa.Opcode, tuple[Expr, ...]]:
         source, target = cast.value.type, cast.type
         if target.is_float and (source.is_integer or source.is_bool):
-            return Opcode.ITF, self._numbers(cast.value)
+            return isa.Opcode.ITF, self._numbers(cast.value)
         if target.is_bool:
-            return Opcode.FNE, (cast.value, const(0.0, source))
+            return isa.Opcode.FNE, (cast.value, const(0.0, source))
         if source.is_float:
-            return Opcode.FTI, (cast.value,)
+            return isa.Opcode.FTI, (cast.value,)
         plain = _same_word(cast)
         if plain is not cast:
             (number,) = self._numbers(plain) if cast.type != plain.type else (plain,)
             return self._operation(number)
         by = const(_WORD.bits - target.bits, _WORD)
         high = Cast(value=cast.value, type=_WORD) << by
-        return Opcode.ASR, (high, by)
+        return isa.Opcode.ASR, (high, by)
 
 
 def _same_word(expr: Expr) -> Expr:
-    """Without conversions that leave a word as it is."""
+    """An expression without conversions that do not change its word."""
     while isinstance(expr, Cast) and not expr.type.is_float and not expr.value.type.is_float:
         if expr.type.is_bool or expr.type.bits < expr.value.type.bits:
             break
@@ -639,9 +616,9 @@ def _is_power_of_two(by: Const) -> bool:
     return by.type.is_integer and number > 0 and number & number - 1 == 0
 
 
-def _temporary_port(source: Source, cell: CellContext) -> list[int]:
-    """The input of a result in between, if a source is one."""
-    if not isinstance(source, FromChannel):
+def _temporary_port(source: isa.Source, cell: CellContext) -> list[int]:
+    """The input port of an intermediate result, if a source is one."""
+    if not isinstance(source, isa.FromChannel):
         return []
     loops = [ports[1] for name, ports in cell.loops.items() if name.startswith("?")]
     return [port for port in loops if port == source.number]

@@ -1,7 +1,7 @@
-"""The places of a program: what each of them fires, and where it goes on.
+"""The control states ("places") of a program: what each of them fires, and where it goes on.
 
-A place has *options*: instructions with the tags that they wait for, of which the tags (and at the
-places behind a test the last predicate) choose one.  Places that do the same are one.
+A place has *options*: instructions with the tags that they wait for.  The tags (and, after a test,
+the last predicate) choose one of them.  Places that behave the same are merged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TEST = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellStep:
-    """What an instruction does; ``checks`` are input ports with the tags that are there.
+    """What an instruction does; ``checks`` are pairs of an input port and the tag of its head.
 
     A tag ``~t`` (below 0) stands for any tag but t.
     """
@@ -41,7 +41,9 @@ class CellStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceOption:
-    """A step at a place; ``holds``: what the test has given; ``after`` ``None``: the end."""
+    """A step at a place: ``holds`` is the test result that it needs, ``after`` the next place.
+
+    Without an ``after`` the program ends."""
 
     step: CellStep
     holds: bool | None
@@ -51,7 +53,7 @@ class PlaceOption:
 def merged(
     places: Mapping[Hashable, Sequence[PlaceOption]], first: Hashable
 ) -> dict[int, tuple[PlaceOption, ...]]:
-    """The places by number, the first one 0; those that do the same for ever are one."""
+    """The places by number, the first one 0; places that behave the same are merged."""
     classes: dict[Hashable, Hashable] = dict.fromkeys(places, 0)
     count = 0
     while len(set(classes.values())) != count:
@@ -65,24 +67,24 @@ def merged(
     order: dict[Hashable, int] = {classes[first]: 0}
     for place in places:
         order.setdefault(classes[place], len(order))
-    found: dict[int, tuple[PlaceOption, ...]] = {}
+    result: dict[int, tuple[PlaceOption, ...]] = {}
     for place, options in places.items():
-        found.setdefault(
+        result.setdefault(
             order[classes[place]],
             tuple(
                 replace(o, after=None if o.after is None else order[classes[o.after]])
                 for o in options
             ),
         )
-    return found
+    return result
 
 
 def within_others(
     places: Mapping[Hashable, Sequence[PlaceOption]],
 ) -> dict[Hashable, list[PlaceOption]]:
-    """The places without those whose only option another place has, too.
+    """The places without those whose only option belongs to another place as well.
 
-    What the option waits for has to keep all others of that place from firing.
+    At that place, what the option waits for has to exclude all other options.
     """
     instead: dict[Hashable, Hashable] = {}
     for place, options in places.items():
@@ -102,7 +104,7 @@ def within_others(
 
 
 def _decides(only: PlaceOption, rest: Sequence[PlaceOption]) -> bool:
-    """Whether what an option waits for lets none of the others fire."""
+    """Whether the checks of an option exclude all others."""
     exact = {port: tag for port, tag in only.step.checks if tag >= 0}
     return only.holds is None and all(
         option.holds is None
@@ -112,53 +114,53 @@ def _decides(only: PlaceOption, rest: Sequence[PlaceOption]) -> bool:
 
 
 def with_fewer(options: Sequence[PlaceOption], tags: int) -> list[PlaceOption]:
-    """The options of a place, those together that do the same after different tags.
+    """The options of a place, merged where they do the same for different tags.
 
-    What waits for several tags of a port waits for any but one, if another option has that one.
+    An option for several tags of a port waits for any tag but one, if another option has that one.
     """
-    left = list(options)
+    remaining = list(options)
     merged_one = True
     while merged_one:
         merged_one = False
-        for one, other in combinations(left, 2):
-            found = _together(one, other, left, tags)
-            if found is not None:
-                at = left.index(one)
-                left = [o for o in left if not _covers(found, o)]
-                left.insert(min(at, len(left)), found)
+        for first, second in combinations(remaining, 2):
+            joined = _together(first, second, remaining, tags)
+            if joined is not None:
+                at = remaining.index(first)
+                remaining = [o for o in remaining if not _covers(joined, o)]
+                remaining.insert(min(at, len(remaining)), joined)
                 merged_one = True
                 break
-    return left
+    return remaining
 
 
 def _together(
-    one: PlaceOption, other: PlaceOption, options: Sequence[PlaceOption], tags: int
+    first: PlaceOption, second: PlaceOption, options: Sequence[PlaceOption], tags: int
 ) -> PlaceOption | None:
-    """Two options as one, which none that does something else could fire beside."""
-    if not _same_but_tags(one, other):
+    """Two options as one, if no option that does something else could fire at the same time."""
+    if not _same_but_tags(first, second):
         return None
     choices: list[list[tuple[int, int]]] = []
-    for (port, a), (_, b) in zip(one.step.checks, other.step.checks, strict=True):
+    for (port, a), (_, b) in zip(first.step.checks, second.step.checks, strict=True):
         excluded = [~tag for tag in range(tags) if not (meets(a, tag) or meets(b, tag))]
-        found = [a] if a == b else [e for e in excluded if _used(~e, port, options)][:2]
-        choices.append([(port, check) for check in found])
+        possible = [a] if a == b else [e for e in excluded if _used(~e, port, options)][:2]
+        choices.append([(port, check) for check in possible])
     for checks in product(*choices):
-        made = replace(one, step=replace(one.step, checks=tuple(checks)))
-        rest = [o for o in options if o.holds == one.holds and not _covers(made, o)]
+        joined = replace(first, step=replace(first.step, checks=tuple(checks)))
+        rest = [o for o in options if o.holds == first.holds and not _covers(joined, o)]
         if all(_exclude(checks, o) for o in rest):
-            return made
+            return joined
     return None
 
 
-def _same_but_tags(one: PlaceOption, other: PlaceOption) -> bool:
-    same = (one.holds, one.after) == (other.holds, other.after)
-    ports = [[port for port, _ in option.step.checks] for option in (one, other)]
-    steps = [replace(option.step, checks=()) for option in (one, other)]
+def _same_but_tags(first: PlaceOption, second: PlaceOption) -> bool:
+    same = (first.holds, first.after) == (second.holds, second.after)
+    ports = [[port for port, _ in option.step.checks] for option in (first, second)]
+    steps = [replace(option.step, checks=()) for option in (first, second)]
     return same and ports[0] == ports[1] and steps[0] == steps[1]
 
 
 def _covers(whole: PlaceOption, part: PlaceOption) -> bool:
-    """Whether an option does the same as another one, whenever that would fire."""
+    """Whether an option does the same as another one whenever that would fire."""
     return _same_but_tags(whole, part) and all(
         check == own or (check < 0 <= own and own != ~check)
         for (_, check), (_, own) in zip(whole.step.checks, part.step.checks, strict=True)
@@ -175,7 +177,7 @@ def _used(tag: int, port: int, rest: Sequence[PlaceOption]) -> bool:
 
 
 def _exclude(checks: Sequence[tuple[int, int]], other: PlaceOption) -> bool:
-    """Whether no tags can let both fire."""
+    """Whether no tags allow both to fire."""
     mine = dict(checks)
     for port, check in other.step.checks:
         own = mine.get(port)
@@ -192,16 +194,16 @@ def _exclude(checks: Sequence[tuple[int, int]], other: PlaceOption) -> bool:
 def program_of_places(
     places: Mapping[int, Sequence[PlaceOption]], initial: Mapping[int, int], label: str
 ) -> CellProgram:
-    """The program: the predicates before that of tests are the number of the place.
+    """The program: all predicates but that of tests encode the place.
 
-    Two places that have options in common get numbers that differ in one predicate, which the
-    instructions of these options do not look at.
+    Two places with common options get codes that differ in one predicate, which the instructions of
+    these options ignore.
     """
     pairs = _pairs(places)
-    second = {other: one for one, other in pairs.items()}
+    second = {other: first for first, other in pairs.items()}
     singles = [place for place in places if place not in second]
     codes = {place: number for number, place in enumerate(singles)}
-    codes |= {place: codes[one] | _PAIR for place, one in second.items()}
+    codes |= {place: codes[first] | _PAIR for place, first in second.items()}
     instructions: list[Instruction] = []
     for place, options in places.items():
         both = places[pairs[place]] if place in pairs else ()
@@ -216,7 +218,7 @@ def program_of_places(
 
 
 def place_count(places: Mapping[int, Sequence[PlaceOption]]) -> int:
-    """How many numbers of places a program takes: those of pairs are above all others."""
+    """How many place codes a program takes; the codes of pairs are above all others."""
     pairs = _pairs(places)
     return (_PAIR if pairs else 0) + len(places) - len(pairs)
 
@@ -226,23 +228,23 @@ _PAIR = 1 << TEST - 1
 
 
 def _pairs(places: Mapping[int, Sequence[PlaceOption]]) -> dict[int, int]:
-    """Places with options in common, those with the most first; each in one pair."""
+    """Pairs of places with common options, those with the most first; each place is in one pair."""
     counts: list[tuple[int, int, int]] = []
-    for one, other in combinations(places, 2):
-        found = [o for o in places[other] if _shared(o, places[one]) is not None]
-        if found:
-            counts.append((-len(found), one, other))
+    for first, second in combinations(places, 2):
+        common = [o for o in places[second] if _shared(o, places[first]) is not None]
+        if common:
+            counts.append((-len(common), first, second))
     taken: set[int] = set()
     pairs: dict[int, int] = {}
-    for _, one, other in sorted(counts):
-        if not {one, other} & taken:
-            pairs[one] = other
-            taken |= {one, other}
+    for _, first, second in sorted(counts):
+        if not {first, second} & taken:
+            pairs[first] = second
+            taken |= {first, second}
     return pairs
 
 
 def _shared(option: PlaceOption, others: Sequence[PlaceOption]) -> PlaceOption | None:
-    """The option of another place that does the same.  No test holds outside of places of tests."""
+    """The option of another place that does the same.  Outside of tests no test holds."""
     for other in others:
         same = (other.step, other.after) == (option.step, option.after)
         if same and (other.holds is option.holds or not (other.holds or option.holds)):
@@ -253,7 +255,7 @@ def _shared(option: PlaceOption, others: Sequence[PlaceOption]) -> PlaceOption |
 def _instruction(
     option: PlaceOption, twin: PlaceOption | None, number: int, codes: Mapping[int, int]
 ) -> Instruction:
-    """The instruction of an option, and of the same one at the other place of a pair."""
+    """The instruction of an option, shared with its ``twin`` at the other place of a pair."""
     step = option.step
     assert option.after is None or isinstance(option.after, int)
     after = number if option.after is None else codes[option.after]
@@ -282,5 +284,5 @@ def _instruction(
 
 
 def _tests(step: CellStep) -> bool:
-    """Whether it writes the predicate of tests itself."""
+    """Whether a step writes the predicate of tests itself."""
     return step.destination == ToPredicate(TEST)

@@ -1,9 +1,9 @@
-"""Choices over values, brought to single comparisons of which each is made once on a way.
+"""Choices over values as trees of single comparisons, each made at most once on a path.
 
-``and``, ``or``, ``not`` and ``select`` become tests of comparisons.  What a test has found about
-two numbers decides later comparisons of them.  Where a block opens a list and looks at its first
-element in one rule, and goes on with the others in another mode by the same test, it opens the
-list first (``rotated``): a cycle more for the list, and four instructions fewer.
+``and``, ``or``, ``not`` and ``select`` become tests of comparisons.  The outcome of a test decides
+later comparisons of the same numbers.  A block may open a list and look at its first element in
+one rule, and continue with the others in another mode by the same test; then it opens the list
+first (``rotated``), which costs one cycle for each list and saves four instructions.
 """
 
 from __future__ import annotations
@@ -11,20 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from t2s.backends.cgra_tia.lower.control.flat_blocks import (
-    Ask,
-    Fetch,
-    Firing,
-    FlatBlock,
-    HeadWait,
-    Tree,
-    ValueTest,
-    changed,
-    expressions_of,
-    needed_by,
-    number_of,
-    with_expressions,
-)
+from t2s.backends.cgra_tia.lower.control import flat_blocks as flat
 from t2s.core.expr import Apply, Cast, Const, Expr, Local, Select, apply, const, simplify, unequal
 from t2s.core.ops import Op
 from t2s.core.types import BOOL, INT32, Int, Type, integer_range
@@ -45,52 +32,52 @@ Facts = Mapping[tuple[Expr, Expr], int]
 """Which of below, equal and above are possible for two numbers."""
 
 
-def with_single_tests(block: FlatBlock) -> FlatBlock:
-    """The block with one comparison in each test, and none that is decided."""
+def with_single_tests(block: flat.FlatBlock) -> flat.FlatBlock:
+    """The block with a single comparison in each test, and without tests that are decided."""
     facts = _of_coordinates(block)
     trees = {state: _tested(tree, facts) for state, tree in block.trees.items()}
     return replace(block, trees=trees)
 
 
-def _of_coordinates(block: FlatBlock) -> Facts:
-    """Coordinates are below the largest number, which stands for what is not there."""
-    found: dict[tuple[Expr, Expr], int] = {}
+def _of_coordinates(block: flat.FlatBlock) -> Facts:
+    """Decide tests of coordinates: they are below the largest number, which stands for "absent"."""
+    facts: dict[tuple[Expr, Expr], int] = {}
     for head in block.coordinates & block.values.keys():
         type = block.heads[head]
         name = Local(name=block.values[head], type=type)
-        found[name, const(integer_range(type)[1], type)] = _BELOW
-    return found
+        facts[name, const(integer_range(type)[1], type)] = _BELOW
+    return facts
 
 
-def _tested(tree: Tree, facts: Facts) -> Tree:
-    condition = None if isinstance(tree, HeadWait) else split(expressions_of(tree))
+def _tested(tree: flat.Tree, facts: Facts) -> flat.Tree:
+    condition = None if isinstance(tree, flat.HeadWait) else split(flat.expressions_of(tree))
     if condition is not None:
         yes, no = (_own(tree, condition, holds) for holds in (True, False))
-        return _tested(ValueTest(condition=condition, yes=yes, no=no), facts)
+        return _tested(flat.ValueTest(condition=condition, yes=yes, no=no), facts)
     match tree:
-        case HeadWait(heads=heads, cases=cases):
+        case flat.HeadWait(heads=heads, cases=cases):
             inner = tuple((tags, _tested(below, facts)) for tags, below in cases)
-            return HeadWait(heads=heads, cases=inner)
-        case Fetch(then=then) | Ask(then=then):
+            return flat.HeadWait(heads=heads, cases=inner)
+        case flat.Fetch(then=then) | flat.Ask(then=then):
             return replace(tree, then=_tested(then, facts))
-        case ValueTest(condition=condition, yes=yes, no=no):
+        case flat.ValueTest(condition=condition, yes=yes, no=no):
             return _test(condition, yes, no, facts)
     return tree
 
 
-def _own(tree: Tree, condition: Expr, holds: bool) -> Tree:
-    return with_expressions(tree, lambda expr: given(expr, condition, holds))
+def _own(tree: flat.Tree, condition: Expr, holds: bool) -> flat.Tree:
+    return flat.with_expressions(tree, lambda expr: given(expr, condition, holds))
 
 
-def _test(condition: Expr, yes: Tree, no: Tree, facts: Facts) -> Tree:
-    decided = number_of(condition)
+def _test(condition: Expr, yes: flat.Tree, no: flat.Tree, facts: Facts) -> flat.Tree:
+    decided = flat.number_of(condition)
     if decided is not None:
         return _tested(yes if decided else no, facts)
     match condition:
         case Apply(operator=Op.AND, operands=(left, right), type=type) if type.is_bool:
-            return _test(left, ValueTest(condition=right, yes=yes, no=no), no, facts)
+            return _test(left, flat.ValueTest(condition=right, yes=yes, no=no), no, facts)
         case Apply(operator=Op.OR, operands=(left, right), type=type) if type.is_bool:
-            return _test(left, yes, ValueTest(condition=right, yes=yes, no=no), facts)
+            return _test(left, yes, flat.ValueTest(condition=right, yes=yes, no=no), facts)
         case Apply(operator=Op.NOT, operands=(value,), type=type) if type.is_bool:
             return _test(value, no, yes, facts)
         case Apply(operator=operator, operands=(left, right)) if (
@@ -108,8 +95,8 @@ def _test(condition: Expr, yes: Tree, no: Tree, facts: Facts) -> Tree:
             ]
             if below[0] == below[1]:
                 return below[0]
-            return ValueTest(condition=condition, yes=below[0], no=below[1])
-    return ValueTest(condition=condition, yes=_tested(yes, facts), no=_tested(no, facts))
+            return flat.ValueTest(condition=condition, yes=below[0], no=below[1])
+    return flat.ValueTest(condition=condition, yes=_tested(yes, facts), no=_tested(no, facts))
 
 
 def _possible(left: Expr, right: Expr, facts: Facts) -> int:
@@ -127,23 +114,25 @@ def _mirrored(relation: int) -> int:
 # ----------------------------------------------------------------------------- two firings as one
 
 
-def joined(block: FlatBlock) -> FlatBlock:
-    """The block in which a firing does at once what the next one would do without any head.
+def joined(block: flat.FlatBlock) -> flat.FlatBlock:
+    """The block in which a firing also does what the next one would do without any head.
 
-    A reducer puts its sum, and then the stop that ended it: the head is taken after both.
+    A reducer, for example, sends its sum and then the stop that ended it, and takes the head last.
     """
 
-    def one(part: Tree) -> Tree:
-        if not isinstance(part, Firing) or part.after is None:
+    def one(part: flat.Tree) -> flat.Tree:
+        if not isinstance(part, flat.Firing) or part.after is None:
             return part
         then = block.trees[part.after]
-        return _both(part, then) if isinstance(then, Firing) and _may_join(part, then) else part
+        return (
+            _both(part, then) if isinstance(then, flat.Firing) and _may_join(part, then) else part
+        )
 
-    return replace(block, trees={s: changed(tree, one) for s, tree in block.trees.items()})
+    return replace(block, trees={s: flat.changed(tree, one) for s, tree in block.trees.items()})
 
 
-def _may_join(first: Firing, then: Firing) -> bool:
-    """Whether the second one takes and keeps nothing, and puts stops behind values alone."""
+def _may_join(first: flat.Firing, then: flat.Firing) -> bool:
+    """Whether the second firing takes and keeps nothing, and only puts stops after values."""
     behind = {put.channel for put in then.puts}
     late = any(put.value is None for put in first.puts if put.channel in behind)
     stops = all(put.value is None for put in then.puts)
@@ -151,87 +140,87 @@ def _may_join(first: Firing, then: Firing) -> bool:
     return alone and stops and not late and len(behind) == len(then.puts) and bool(then.puts)
 
 
-def _both(first: Firing, then: Firing) -> Firing:
+def _both(first: flat.Firing, then: flat.Firing) -> flat.Firing:
     return replace(first, puts=(*first.puts, *then.puts), after=then.after)
 
 
 # ------------------------------------------------------------------------------------ rotation
 
 
-def rotated(block: FlatBlock) -> FlatBlock:
-    """The block in which lists are opened before their first element is looked at."""
+def rotated(block: flat.FlatBlock) -> flat.FlatBlock:
+    """The block in which lists are opened before their first element is examined."""
 
-    def one(part: Tree) -> Tree:
-        return _opened(block, part) or part if isinstance(part, ValueTest) else part
+    def one(part: flat.Tree) -> flat.Tree:
+        return _opened(block, part) or part if isinstance(part, flat.ValueTest) else part
 
-    return replace(block, trees={s: changed(tree, one) for s, tree in block.trees.items()})
+    return replace(block, trees={s: flat.changed(tree, one) for s, tree in block.trees.items()})
 
 
-def _opened(block: FlatBlock, test: ValueTest) -> Firing | None:
+def _opened(block: flat.FlatBlock, test: flat.ValueTest) -> flat.Firing | None:
     """The firing that opens a list, for a test of its first element."""
     first, empty = test.yes, test.no
-    if not isinstance(first, Firing) or not isinstance(empty, Firing):
+    if not isinstance(first, flat.Firing) or not isinstance(empty, flat.Firing):
         return None
     state = first.after
     if state is None or empty.after != state or empty.takes != first.takes:
         return None
     then = block.trees[state]
-    if empty.puts or empty.stores or first.stores or not isinstance(then, ValueTest):
+    if empty.puts or empty.stores or first.stores or not isinstance(then, flat.ValueTest):
         return None
     into = _matched(then.condition, test.condition, block)
-    if into is None or not isinstance(then.yes, Firing) or then.yes.takes:
+    if into is None or not isinstance(then.yes, flat.Firing) or then.yes.takes:
         return None
-    opened = with_expressions(then.yes, lambda expr: reduced(expr, into))
-    assert isinstance(opened, Firing)
+    opened = flat.with_expressions(then.yes, lambda expr: reduced(expr, into))
+    assert isinstance(opened, flat.Firing)
     after_first = {**into, **dict(opened.writes)}
     same = replace(opened, takes=first.takes, writes=first.writes) == first
     if not same or not _agree(after_first, dict(first.writes), block):
         return None
-    closed = number_of(reduced(then.condition, dict(empty.writes)))
-    if closed != 0 or needed_by(then.no, block) or set(block.registers) - into.keys():
+    closed = flat.number_of(reduced(then.condition, dict(empty.writes)))
+    if closed != 0 or flat.needed_by(then.no, block) or set(block.registers) - into.keys():
         return None
-    return Firing(takes=first.takes, puts=(), writes=tuple(into.items()), stores=(), after=state)
+    return flat.Firing(
+        takes=first.takes, puts=(), writes=tuple(into.items()), stores=(), after=state
+    )
 
 
-def _matched(pattern: Expr, expr: Expr, block: FlatBlock) -> dict[str, Expr] | None:
-    """What registers of a condition have to be for it to be another one."""
+def _matched(pattern: Expr, expr: Expr, block: flat.FlatBlock) -> dict[str, Expr] | None:
+    """The register values for which one condition is another one."""
     if not isinstance(pattern, Apply) or not isinstance(expr, Apply):
         return None
     if pattern.operator is not expr.operator:
         return None
-    found: dict[str, Expr] = {}
+    values: dict[str, Expr] = {}
     for own, other in zip(pattern.operands, expr.operands, strict=True):
         if isinstance(own, Local) and own.name in block.registers:
-            if found.setdefault(own.name, other) != other:
+            if values.setdefault(own.name, other) != other:
                 return None
         elif own != other:
             return None
-    if any(name in block.registers for value in found.values() for name in _names(value)):
+    if any(
+        name in block.registers for value in values.values() for name in flat.local_names(value)
+    ):
         return None
-    return found or None
+    return values or None
 
 
-def _agree(one: Mapping[str, Expr], other: Mapping[str, Expr], block: FlatBlock) -> bool:
+def _agree(first: Mapping[str, Expr], second: Mapping[str, Expr], block: flat.FlatBlock) -> bool:
     return all(
-        one.get(n, Local(name=n, type=t)) == other.get(n, Local(name=n, type=t))
+        first.get(n, Local(name=n, type=t)) == second.get(n, Local(name=n, type=t))
         for n, t in block.registers.items()
     )
 
 
-def _names(expr: Expr) -> set[str]:
-    return {part.name for part in walk(expr) if isinstance(part, Local)}
-
-
-# Expressions of blocks with what is known put in, and brought to what cells compute.
+# Expressions of blocks: known values are substituted, the rest is rewritten to what cells compute.
 #
-# Truth values are folded, minimum and maximum become choices, conversions between integers vanish
-# where a word holds both.  ``split`` takes the first choice over values out of expressions.
+# Truth values are folded, minimum and maximum become choices, and conversions between integers
+# vanish where a word holds both.  ``split`` extracts the first choice over values from expressions.
 
 _WORD = Int(64)
 
 
 def reduced(expr: Expr, known: Mapping[str, Expr]) -> Expr:
-    """An expression with the values of locals that are known."""
+    """An expression with known values of locals substituted, and simplified."""
 
     def rule(node: Term) -> Term | None:
         return known.get(node.name) if isinstance(node, Local) else None
@@ -276,7 +265,8 @@ def _fold(node: Term) -> Term | None:
             return value
         case Cast(value=value, type=type) if type.is_bool and value.type.is_integer:
             return unequal(value, 0)
-        case Select(if_true=yes, if_false=no) if repr(yes) == repr(no):  # -0.0 is not 0.0
+        # repr(), because -0.0 equals 0.0 but is another word
+        case Select(if_true=yes, if_false=no) if repr(yes) == repr(no):
             return yes
         case Select(condition=condition, if_true=Const(value=True), if_false=Const(value=False)):
             return condition
@@ -284,13 +274,13 @@ def _fold(node: Term) -> Term | None:
 
 
 def _end(operator: Op, type: Type) -> int:
-    """The number that a minimum or a maximum with another one never is."""
+    """The number that is neutral for a minimum or a maximum."""
     largest = (1 << type.bits - 1) - 1
     return largest if operator is Op.MINIMUM else -largest - 1
 
 
 def split(exprs: Sequence[Expr]) -> Expr | None:
-    """A condition over values that one of the expressions chooses by; ``None`` if none does."""
+    """A condition on values that one of the expressions depends on; ``None`` if there is none."""
     for expr in exprs:
         for node in walk(expr):
             if isinstance(node, Select) and not any(
@@ -301,7 +291,7 @@ def split(exprs: Sequence[Expr]) -> Expr | None:
 
 
 def given(expr: Expr, condition: Expr, holds: bool) -> Expr:
-    """The expression where a condition holds, or does not."""
+    """The expression under the assumption that a condition holds, or that it does not."""
 
     def rule(node: Term) -> Term | None:
         if isinstance(node, Select) and node.condition == condition:

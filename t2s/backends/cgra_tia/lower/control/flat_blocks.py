@@ -1,6 +1,6 @@
-"""Flat blocks: machines whose tags and flags are all decided, as trees for each control state.
+"""Flat blocks: machines with all tags and flags decided, as a tree for each control state.
 
-The tags in them are those of the hardware: 0 is a value, ``n + 1`` the stop of level n.
+Their tags are those of the hardware: 0 is a value, ``n + 1`` the stop of level n.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ DONE_TAG = EXTENDED_CORE.tags - 1
 
 
 def hardware_tag(tag: int) -> int:
-    """The tag on the wires for a tag of the graph."""
+    """The tag on the wires that stands for a tag of the graph."""
     return {EMPTY: EMPTY_TAG, DONE: DONE_TAG}.get(tag, tag)
 
 
 def graph_tag(tag: int) -> int:
-    """The tag of the graph for one on the wires."""
+    """The tag of the graph that a tag on the wires stands for."""
     return {EMPTY_TAG: EMPTY, DONE_TAG: DONE}.get(tag, tag)
 
 
 @dataclass(frozen=True, slots=True)
 class ControlState:
-    """A mode, and the values of the registers that are part of the control."""
+    """A mode, and the values of the control registers."""
 
     mode: str
     held: tuple[int, ...] = ()
@@ -42,7 +42,7 @@ class ControlState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlatPut:
-    """A token into a channel; ``value`` ``None`` is zero."""
+    """A token that is put into a channel; without a ``value`` it is zero."""
 
     channel: str
     value: Expr | None
@@ -51,7 +51,7 @@ class FlatPut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlatStore:
-    """An element that is stored."""
+    """A store to an element of a tensor."""
 
     tensor: str
     index: Expr
@@ -60,7 +60,7 @@ class FlatStore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Firing:
-    """A rule: what it takes, puts, keeps and stores; ``after`` ``None`` is the end."""
+    """A rule: what it takes, puts, writes and stores, and the next state (``None`` at the end)."""
 
     takes: tuple[str, ...]
     puts: tuple[FlatPut, ...]
@@ -71,7 +71,7 @@ class Firing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadWait:
-    """Tokens at some heads: what to do for each combination of their tags that may come."""
+    """A wait for tokens at some heads, with a tree for each combination of tags that can arrive."""
 
     heads: tuple[str, ...]
     cases: tuple[tuple[tuple[int, ...], Tree], ...]
@@ -79,7 +79,7 @@ class HeadWait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueTest:
-    """A choice over values."""
+    """A branch on values."""
 
     condition: Expr
     yes: Tree
@@ -88,7 +88,7 @@ class ValueTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetch:
-    """Load an element, as the local ``target``.  ``asks``: the head that the cell gets it from."""
+    """Load an element into the local ``target``."""
 
     target: str
     type: Type
@@ -99,7 +99,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """Put an address into the channel ``asks``, and wait for the answer at the head ``answers``."""
+    """Send an address into the channel ``asks``, and wait for the head ``answers``."""
 
     asks: str
     answers: str
@@ -115,14 +115,13 @@ NOTHING = HeadWait(heads=(), cases=())
 
 @dataclass(kw_only=True)
 class FlatBlock:
-    """A machine with its trees; ``heads`` and ``outputs`` are channels with types of elements.
+    """A machine as trees; ``heads`` and ``outputs`` are channels with their element types.
 
-    ``values`` are the names by which expressions call the values of heads.  ``answers`` are heads
-    of loads that are asked for, which have values alone; ``loaded`` says of outputs that what is
-    put there is an address: of which tensor.  ``loose`` are locals of type int32 of whose words the
-    upper half is undefined, because they may be sums and products.  ``ties`` are heads that come
-    and go with another one, by whose tag theirs is known: the references beside coordinates.
-    ``coordinates`` are the heads that bring these.
+    ``values`` are the locals that hold the values of heads.  ``loaded`` are outputs into which
+    addresses are put, and the tensors that are loaded there.  ``loose`` are locals of type int32
+    whose upper word half is undefined, because they may be sums or products.  ``ties`` are heads
+    that arrive together with another head whose tag determines theirs (references beside
+    coordinates).  ``coordinates`` are the heads that bring coordinates.
     """
 
     name: str
@@ -144,7 +143,7 @@ class FlatBlock:
 
 
 def parts_below(tree: Tree) -> Iterator[Tree]:
-    """A tree and all trees in it."""
+    """A tree and all of its subtrees."""
     waiting = [tree]
     while waiting:
         part = waiting.pop()
@@ -170,7 +169,7 @@ def firings_of(block: FlatBlock) -> list[Firing]:
 
 
 def changed(tree: Tree, change: Callable[[Tree], Tree]) -> Tree:
-    """A tree with every part replaced, from the leaves up."""
+    """A tree with every subtree rewritten, from the leaves up."""
     match tree:
         case HeadWait(heads=heads, cases=cases):
             inner = tuple((tags, changed(below, change)) for tags, below in cases)
@@ -195,7 +194,7 @@ def changed(tree: Tree, change: Callable[[Tree], Tree]) -> Tree:
 
 
 def with_expressions(tree: Tree, change: Callable[[Expr], Expr]) -> Tree:
-    """A tree with every expression replaced."""
+    """A tree with every expression rewritten."""
 
     def one(part: Tree) -> Tree:
         match part:
@@ -235,7 +234,7 @@ def with_expressions(tree: Tree, change: Callable[[Expr], Expr]) -> Tree:
 
 
 def with_last_head(block: FlatBlock, head: str) -> FlatBlock:
-    """The block with one more head, of which the last firing takes the only token."""
+    """The block with one more head, whose only token the last firing takes."""
 
     def one(part: Tree) -> Tree:
         if isinstance(part, Firing) and part.after is None:
@@ -251,12 +250,12 @@ def with_last_head(block: FlatBlock, head: str) -> FlatBlock:
 
 
 def expressions_of(part: Tree) -> list[Expr]:
-    """The expressions of a part itself."""
+    """The expressions of a tree, without those of its subtrees."""
     match part:
         case Firing():
-            found = [put.value for put in part.puts if put.value is not None]
-            found += [value for _, value in part.writes]
-            return found + [e for store in part.stores for e in (store.index, store.value)]
+            expressions = [put.value for put in part.puts if put.value is not None]
+            expressions += [value for _, value in part.writes]
+            return expressions + [e for store in part.stores for e in (store.index, store.value)]
         case ValueTest(condition=condition):
             return [condition]
         case Fetch(index=index) | Ask(index=index):
@@ -265,7 +264,7 @@ def expressions_of(part: Tree) -> list[Expr]:
 
 
 def alike(block: FlatBlock) -> dict[str, str]:
-    """For each output the first one that always puts the same tokens at the same time."""
+    """For each output, the first output that always gets the same tokens at the same time."""
     puts: dict[str, list[object]] = {name: [] for name in block.outputs}
     asks = {part.asks for tree in block.trees.values() for part in asks_of(tree)}
     for number, firing in enumerate(firings_of(block)):
@@ -279,12 +278,17 @@ def alike(block: FlatBlock) -> dict[str, str]:
 
 
 def asks_of(tree: Tree) -> list[Ask]:
-    """The loads that are asked for in a tree."""
+    """The load requests in a tree."""
     return [part for part in parts_below(tree) if isinstance(part, Ask)]
 
 
+def local_names(expr: Expr) -> set[str]:
+    """The locals that an expression reads."""
+    return {part.name for part in walk(expr) if isinstance(part, Local)}
+
+
 def number_of(expr: Expr) -> int | None:
-    """The value of an integer or a truth value that is constant."""
+    """The value of a constant integer or truth value; ``None`` for any other expression."""
     if isinstance(expr, Const) and not expr.type.is_float:
         return int(expr.value)
     return None
@@ -294,10 +298,9 @@ Tags = Mapping[str, frozenset[int]]
 """The tags that may come through each channel."""
 
 
-# Which registers of a flat block are needed in which of its control states, and for what.
+# Liveness: which registers of a flat block are needed in which of its control states.
 #
-# A write to a register that nobody needs afterwards is none.  A register is *summed* if the result
-# of an FMA is kept in it.
+# Dead writes are removed.  A register is *summed* if it holds the result of an FMA.
 
 _ARITHMETIC = {Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.FUSED_MULTIPLY_ADD}
 
@@ -306,7 +309,7 @@ Live = Mapping[ControlState, frozenset[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class NeededBlock:
-    """A block without writes that nobody needs; ``live`` are the registers needed in each state."""
+    """A block without dead writes; ``live`` are the registers that are live in each state."""
 
     block: FlatBlock
     live: Live
@@ -314,55 +317,55 @@ class NeededBlock:
 
 
 def needed(block: FlatBlock) -> NeededBlock:
-    """The block with what is needed alone."""
+    """The block without dead writes."""
     live = _live(block)
 
     def one(part: Tree) -> Tree:
         if not isinstance(part, Firing):
             return part
-        there = live[part.after] if part.after is not None else frozenset()
+        live_after = live[part.after] if part.after is not None else frozenset()
         writes = tuple(
             (name, value)
             for name, value in part.writes
-            if name in there and not (isinstance(value, Local) and value.name == name)
+            if name in live_after and not (isinstance(value, Local) and value.name == name)
         )
         return replace(part, writes=writes)
 
     trees = {state: changed(tree, one) for state, tree in block.trees.items()}
-    found = replace(block, trees=trees)
+    narrow = replace(block, trees=trees)
     summed = {
         name
-        for firing in firings_of(found)
+        for firing in firings_of(narrow)
         for name, value in firing.writes
         if any(
             isinstance(part, Apply) and part.type.is_float and part.operator in _ARITHMETIC
             for part in walk(value)
         )
     }
-    return NeededBlock(block=found, live=live, summed=frozenset(summed))
+    return NeededBlock(block=narrow, live=live, summed=frozenset(summed))
 
 
 def needed_by(tree: Tree, block: FlatBlock) -> frozenset[str]:
-    """The registers that a tree of a block needs, or what comes after it."""
+    """The registers that are live before a tree of a block."""
     return _before(tree, block, _live(block))
 
 
 def _live(block: FlatBlock) -> dict[ControlState, frozenset[str]]:
-    found: dict[ControlState, frozenset[str]] = dict.fromkeys(block.trees, frozenset())
+    live_before: dict[ControlState, frozenset[str]] = dict.fromkeys(block.trees, frozenset())
     while True:
-        new = {state: _before(tree, block, found) for state, tree in block.trees.items()}
-        if new == found:
-            return found
-        found = new
+        new = {state: _before(tree, block, live_before) for state, tree in block.trees.items()}
+        if new == live_before:
+            return live_before
+        live_before = new
 
 
 def _before(tree: Tree, block: FlatBlock, live: Live) -> frozenset[str]:
-    """What is needed before a tree."""
+    """The registers that are live before a tree, given those of all states."""
     match tree:
         case Firing(after=after, writes=writes):
-            there = live[after] if after is not None else frozenset()
-            kept = replace(tree, writes=tuple(w for w in writes if w[0] in there))
-            return there - {name for name, _ in writes} | _read(kept, block)
+            live_after = live[after] if after is not None else frozenset()
+            without_dead = replace(tree, writes=tuple(w for w in writes if w[0] in live_after))
+            return live_after - {name for name, _ in writes} | _read(without_dead, block)
         case HeadWait(cases=cases):
             return frozenset[str]().union(*(_before(below, block, live) for _, below in cases))
         case ValueTest(yes=yes, no=no):
@@ -372,29 +375,24 @@ def _before(tree: Tree, block: FlatBlock, live: Live) -> frozenset[str]:
 
 
 def _read(part: Tree, block: FlatBlock) -> frozenset[str]:
-    return frozenset(
-        name for expr in expressions_of(part) for name in _names(expr) if name in block.registers
-    )
+    names = set[str]().union(*map(local_names, expressions_of(part)))
+    return frozenset(names.intersection(block.registers))
 
 
-def _names(expr: Expr) -> set[str]:
-    return {part.name for part in walk(expr) if isinstance(part, Local)}
-
-
-# Heads that come and go with another one: references beside coordinates.
+# Tied heads: references beside coordinates.
 #
-# Where a block puts two streams in the same rules, with one tag or with a value beside an empty
-# token, and another block takes them in the same rules, then the tag of one says that of the other,
-# but for whether it is empty.  A cell that needs no value of such a head need not see it: it is
-# taken by the cell that does.
+# If a block puts two streams in the same rules, with equal tags or with a value beside an empty
+# token, and another block takes both in the same rules, then the tag of one determines that of the
+# other, except for whether it is empty.  A cell that does not use the value of such a head need not
+# see it; the cell that uses the value takes the token.
 
 
 def ties_of(graph: Graph, machine: Machine, blocks: Mapping[str, FlatBlock]) -> dict[str, str]:
-    """For heads of a machine those that they are tied to, by what is known of their sources."""
-    found: dict[str, str] = {}
+    """The tied heads of a machine, each with the head that determines its tag."""
+    ties: dict[str, str] = {}
     takes = [path.rule.takes for path in machine.paths()]
     leaders: list[str] = []
-    for head in (one.channel for one in machine.heads):
+    for head in (machine_head.channel for machine_head in machine.heads):
         channel = graph.channel(head)
         if channel.stream.values_under_tags:
             continue
@@ -404,15 +402,15 @@ def ties_of(graph: Graph, machine: Machine, blocks: Mapping[str, FlatBlock]) -> 
             same = graph.channel(leader).source == channel.source
             together = all((head in own) == (leader in own) for own in takes)
             if same and together and all(_alike(firing, leader, head) for firing in firings):
-                found[head] = leader
+                ties[head] = leader
                 break
         else:
             leaders.append(head)
-    return found
+    return ties
 
 
 def _alike(firing: Firing, leader: str, head: str) -> bool:
-    """Whether a firing puts both, with tags that go together, or none."""
+    """Whether a firing puts both with matching tags, or neither."""
     one, other = (
         [put.tag for put in firing.puts if put.channel == name] for name in (leader, head)
     )
@@ -420,11 +418,11 @@ def _alike(firing: Firing, leader: str, head: str) -> bool:
 
 
 def without_ties(block: FlatBlock) -> FlatBlock:
-    """The block without tied heads of which it needs nothing."""
+    """The block without tied heads whose values it does not use."""
     for tied in block.ties:
         value = block.values.get(tied)
         expressions = [e for part in all_parts(block) for e in expressions_of(part)]
-        if value is None or any(_reads(expr, value) for expr in expressions):
+        if value is None or any(value in local_names(expr) for expr in expressions):
             continue
         trees = {state: changed(tree, _Untied(tied)) for state, tree in block.trees.items()}
         narrow = replace(
@@ -439,13 +437,9 @@ def without_ties(block: FlatBlock) -> FlatBlock:
     return block
 
 
-def _reads(expr: Expr, name: str) -> bool:
-    return any(isinstance(part, Local) and part.name == name for part in walk(expr))
-
-
 @dataclass(frozen=True, slots=True)
 class _Untied:
-    """Takes a head out of a part of a tree, if its tags choose nothing."""
+    """Removes a head from a tree where its tags decide nothing."""
 
     head: str
 
@@ -456,9 +450,9 @@ class _Untied:
             case HeadWait(heads=heads, cases=cases) if self.head in heads:
                 at = heads.index(self.head)
                 narrow = [((*tags[:at], *tags[at + 1 :]), below) for tags, below in cases]
-                left = dict(narrow)
-                if any(left[tags] != below for tags, below in narrow):
+                merged = dict(narrow)
+                if any(merged[tags] != below for tags, below in narrow):
                     return part
                 others = (*heads[:at], *heads[at + 1 :])
-                return HeadWait(heads=others, cases=tuple(left.items())) if others else left[()]
+                return HeadWait(heads=others, cases=tuple(merged.items())) if others else merged[()]
         return part

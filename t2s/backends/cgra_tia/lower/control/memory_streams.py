@@ -1,9 +1,9 @@
 """Memory as streams: loads and stores of flat blocks become addresses that are sent to units.
 
-What a block loads only to put it becomes the address, put in its place: a unit ``ldx`` behind the
-output loads it (``FlatBlock.loaded``).  What it loads for each value that it takes from a head, at
-an address that is that value plus a constant, is loaded by units before it, and comes as heads of
-their own beside (or in place of) that head.  Everything else is asked for.
+A value that is loaded only to be sent is replaced by its address, and an ``ldx`` unit behind the
+output loads it (``FlatBlock.loaded``).  An element that is loaded for each value of a head, at that
+value plus a constant, is loaded by a unit before the block and arrives as a head of its own, beside
+the other head or in its place.  For all other loads the block sends a request.
 """
 
 from __future__ import annotations
@@ -11,31 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from t2s.backends.cgra_tia.lower.control.flat_blocks import (
-    VALUE_TAG,
-    Ask,
-    Fetch,
-    Firing,
-    FlatBlock,
-    FlatPut,
-    HeadWait,
-    Tree,
-    ValueTest,
-    all_parts,
-    changed,
-    expressions_of,
-    number_of,
-    with_expressions,
-)
+from t2s.backends.cgra_tia.lower.control import flat_blocks as flat
 from t2s.core.expr import Apply, Cast, Expr, Local
 from t2s.core.ops import Op
 from t2s.core.types import Type
-from t2s.core.walk import Term, rewrite, walk
+from t2s.core.walk import Term, rewrite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedHead:
-    """A head of a block that units load: elements of ``tensor``, ``offset`` behind a stream."""
+    """A head that a unit loads: elements of ``tensor`` at ``stream`` plus ``offset``."""
 
     channel: str
     stream: str
@@ -45,7 +30,7 @@ class LoadedHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedLoad:
-    """A load that a block asks for, by the channels to the unit and back."""
+    """A load by request: the channels to the unit and back."""
 
     asks: str
     answers: str
@@ -54,7 +39,7 @@ class AskedLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreStreams:
-    """The channels of a block to the unit that stores for it."""
+    """The channels from a block to the unit that stores for it."""
 
     addresses: str
     values: str
@@ -63,16 +48,16 @@ class StoreStreams:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamedBlock:
-    """A block without memory, and what has to be connected to it."""
+    """A block without memory accesses, and the units that have to be connected to it."""
 
-    block: FlatBlock
+    block: flat.FlatBlock
     heads: tuple[LoadedHead, ...]
     asked: tuple[AskedLoad, ...]
     stores: tuple[StoreStreams, ...]
 
 
-def with_streams(block: FlatBlock, types: Mapping[str, Type]) -> StreamedBlock:
-    """A block with streams in place of memory; ``types`` are those of the elements of tensors."""
+def with_streams(block: flat.FlatBlock, types: Mapping[str, Type]) -> StreamedBlock:
+    """A block with streams in place of loads and stores; ``types`` are those of tensor elements."""
     block = _loaded_outputs(block)
     block, heads = _loaded_heads(block)
     block, asked = _asked(block)
@@ -80,30 +65,26 @@ def with_streams(block: FlatBlock, types: Mapping[str, Type]) -> StreamedBlock:
     return StreamedBlock(block=block, heads=heads, asked=asked, stores=stores)
 
 
-def _mapped(block: FlatBlock, change: Callable[[Tree], Tree]) -> FlatBlock:
-    trees = {state: changed(tree, change) for state, tree in block.trees.items()}
+def _mapped(block: flat.FlatBlock, change: Callable[[flat.Tree], flat.Tree]) -> flat.FlatBlock:
+    trees = {state: flat.changed(tree, change) for state, tree in block.trees.items()}
     return replace(block, trees=trees)
 
 
-def _loads(block: FlatBlock) -> dict[str, Fetch]:
-    """The fetches by the local that they bind."""
-    return {part.target: part for part in all_parts(block) if isinstance(part, Fetch)}
-
-
-def _names(expr: Expr) -> set[str]:
-    return {part.name for part in walk(expr) if isinstance(part, Local)}
+def _loads(block: flat.FlatBlock) -> dict[str, flat.Fetch]:
+    """The fetches of a block, by the local that they bind."""
+    return {part.target: part for part in flat.all_parts(block) if isinstance(part, flat.Fetch)}
 
 
 # ------------------------------------------------------------------------------------ outputs
 
 
-def _loaded_outputs(block: FlatBlock) -> FlatBlock:
-    """Outputs into which only what one tensor holds is put, as values."""
+def _loaded_outputs(block: flat.FlatBlock) -> flat.FlatBlock:
+    """Outputs whose values are all elements of one tensor, loaded only to be put there."""
     fetches = _loads(block)
     tensors: dict[str, set[str | None]] = {}
-    for part in all_parts(block):
-        for put in part.puts if isinstance(part, Firing) else ():
-            if put.tag != VALUE_TAG:
+    for part in flat.all_parts(block):
+        for put in part.puts if isinstance(part, flat.Firing) else ():
+            if put.tag != flat.VALUE_TAG:
                 continue
             known = fetches.get(put.value.name) if isinstance(put.value, Local) else None
             tensors.setdefault(put.channel, set()).add(None if known is None else known.tensor)
@@ -113,12 +94,12 @@ def _loaded_outputs(block: FlatBlock) -> FlatBlock:
         if len(found) == 1 and (tensor := next(iter(found))) is not None
     }
 
-    def addressed(part: Tree) -> Tree:
-        if not isinstance(part, Firing):
+    def addressed(part: flat.Tree) -> flat.Tree:
+        if not isinstance(part, flat.Firing):
             return part
         puts = tuple(
             replace(put, value=fetches[put.value.name].index)
-            if put.channel in loaded and isinstance(put.value, Local) and put.tag == VALUE_TAG
+            if put.channel in loaded and isinstance(put.value, Local) and put.tag == flat.VALUE_TAG
             else put
             for put in part.puts
         )
@@ -128,21 +109,28 @@ def _loaded_outputs(block: FlatBlock) -> FlatBlock:
     return _without_unused(found)
 
 
-def _without_unused(block: FlatBlock) -> FlatBlock:
-    """Without the fetches of which nothing uses what they load."""
-    used = {name for part in all_parts(block) for e in expressions_of(part) for name in _names(e)}
+def _used_locals(block: flat.FlatBlock) -> set[str]:
+    expressions = (expr for part in flat.all_parts(block) for expr in flat.expressions_of(part))
+    return set[str]().union(*map(flat.local_names, expressions))
+
+
+def _without_unused(block: flat.FlatBlock) -> flat.FlatBlock:
+    """The block without fetches whose result is unused."""
+    used = _used_locals(block)
     return _mapped(
         block,
-        lambda part: part.then if isinstance(part, Fetch) and part.target not in used else part,
+        lambda part: (
+            part.then if isinstance(part, flat.Fetch) and part.target not in used else part
+        ),
     )
 
 
 # -------------------------------------------------------------------------------------- heads
 
 
-def _loaded_heads(block: FlatBlock) -> tuple[FlatBlock, tuple[LoadedHead, ...]]:
-    """Heads for which the same elements are loaded whenever a value of them is taken."""
-    found: list[LoadedHead] = []
+def _loaded_heads(block: flat.FlatBlock) -> tuple[flat.FlatBlock, tuple[LoadedHead, ...]]:
+    """Heads for which the same elements are loaded with every value that is taken."""
+    loaded: list[LoadedHead] = []
     for channel in list(block.heads):
         name = block.values[channel]
         common = _common(block, channel, name)
@@ -160,21 +148,23 @@ def _loaded_heads(block: FlatBlock) -> tuple[FlatBlock, tuple[LoadedHead, ...]]:
                 types[place] = fetch.type
                 replaced[fetch.target] = Local(name=locals_[place], type=fetch.type)
         block = _with_locals(block, replaced)
-        keep = any(name in _names(e) for part in all_parts(block) for e in expressions_of(part))
+        keep = name in _used_locals(block)
         block = _beside(block, channel, tuple(places.values()), keep=keep)
         for place, head in places.items():
             block.heads[head], block.values[head] = types[place], locals_[place]
-            found.append(LoadedHead(channel=head, stream=channel, tensor=place[0], offset=place[1]))
-    return block, tuple(found)
+            loaded.append(
+                LoadedHead(channel=head, stream=channel, tensor=place[0], offset=place[1])
+            )
+    return block, tuple(loaded)
 
 
-def _place(fetch: Fetch, name: str) -> tuple[str, int]:
-    """The tensor and the constant, if the address is the value of a head and a constant."""
+def _place(fetch: flat.Fetch, name: str) -> tuple[str, int]:
+    """The tensor and the offset, if the address is the value of a head plus a constant."""
     match _plain(fetch.index):
         case Local(name=found) if found == name:
             return fetch.tensor, 0
         case Apply(operator=Op.ADD, operands=(left, right)):
-            by = number_of(right)
+            by = flat.number_of(right)
             inner = _plain(left)
             if by is not None and isinstance(inner, Local) and inner.name == name:
                 return fetch.tensor, by
@@ -187,24 +177,24 @@ def _plain(expr: Expr) -> Expr:
     return expr
 
 
-def _common(block: FlatBlock, channel: str, name: str) -> set[tuple[str, int]]:
-    """What is loaded on every way to a firing that takes a value from a head."""
+def _common(block: flat.FlatBlock, channel: str, name: str) -> set[tuple[str, int]]:
+    """What is loaded on every path to a firing that takes a value from a head."""
     sets: list[set[tuple[str, int]]] = []
 
-    def visit(tree: Tree, value: bool, loads: frozenset[tuple[str, int]]) -> None:
+    def visit(tree: flat.Tree, value: bool, loads: frozenset[tuple[str, int]]) -> None:
         match tree:
-            case HeadWait(heads=heads, cases=cases):
+            case flat.HeadWait(heads=heads, cases=cases):
                 for tags, below in cases:
                     own = dict(zip(heads, tags, strict=True)).get(channel)
-                    visit(below, value if own is None else own == VALUE_TAG, loads)
-            case ValueTest(yes=yes, no=no):
+                    visit(below, value if own is None else own == flat.VALUE_TAG, loads)
+            case flat.ValueTest(yes=yes, no=no):
                 visit(yes, value, loads)
                 visit(no, value, loads)
-            case Fetch(then=then):
+            case flat.Fetch(then=then):
                 visit(then, value, loads | {_place(tree, name)})
-            case Ask(then=then):
+            case flat.Ask(then=then):
                 visit(then, value, loads)
-            case Firing(takes=takes) if value and channel in takes:
+            case flat.Firing(takes=takes) if value and channel in takes:
                 sets.append({place for place in loads if place[0]})
 
     for tree in block.trees.values():
@@ -212,35 +202,39 @@ def _common(block: FlatBlock, channel: str, name: str) -> set[tuple[str, int]]:
     return set[tuple[str, int]]().union(*sets[:1]).intersection(*sets)
 
 
-def _with_locals(block: FlatBlock, replaced: Mapping[str, Expr]) -> FlatBlock:
-    """Other expressions in place of what some fetches load, and these fetches away."""
+def _with_locals(block: flat.FlatBlock, replaced: Mapping[str, Expr]) -> flat.FlatBlock:
+    """The block without some fetches, and with expressions in place of their results."""
 
     def rule(node: Term) -> Term | None:
         return replaced.get(node.name) if isinstance(node, Local) else None
 
     trees = {
-        state: with_expressions(tree, lambda e: rewrite(e, rule))
+        state: flat.with_expressions(tree, lambda e: rewrite(e, rule))
         for state, tree in block.trees.items()
     }
     return _mapped(
         replace(block, trees=trees),
-        lambda part: part.then if isinstance(part, Fetch) and part.target in replaced else part,
+        lambda part: (
+            part.then if isinstance(part, flat.Fetch) and part.target in replaced else part
+        ),
     )
 
 
-def _beside(block: FlatBlock, channel: str, more: tuple[str, ...], *, keep: bool) -> FlatBlock:
-    """Further heads that go with one, or in its place; their tags are the same."""
+def _beside(
+    block: flat.FlatBlock, channel: str, more: tuple[str, ...], *, keep: bool
+) -> flat.FlatBlock:
+    """The block with more heads beside one, or in its place; their tags are the same."""
     group = (channel, *more) if keep else more
 
-    def one(part: Tree) -> Tree:
+    def one(part: flat.Tree) -> flat.Tree:
         match part:
-            case Firing(takes=takes) if channel in takes:
-                kept = tuple(name for name in takes if name != channel)
-                return replace(part, takes=(*kept, *group))
-            case HeadWait(heads=heads, cases=cases) if channel in heads:
+            case flat.Firing(takes=takes) if channel in takes:
+                remaining = tuple(name for name in takes if name != channel)
+                return replace(part, takes=(*remaining, *group))
+            case flat.HeadWait(heads=heads, cases=cases) if channel in heads:
                 at = heads.index(channel)
                 wider = (*heads[:at], *group, *heads[at + 1 :])
-                return HeadWait(
+                return flat.HeadWait(
                     heads=wider,
                     cases=tuple(
                         ((*tags[:at], *(tags[at],) * len(group), *tags[at + 1 :]), below)
@@ -249,28 +243,28 @@ def _beside(block: FlatBlock, channel: str, more: tuple[str, ...], *, keep: bool
                 )
         return part
 
-    found = _mapped(block, one)
-    heads, values = dict(found.heads), dict(found.values)
+    result = _mapped(block, one)
+    heads, values = dict(result.heads), dict(result.values)
     if not keep:
         del heads[channel], values[channel]
-    return replace(found, heads=heads, values=values)
+    return replace(result, heads=heads, values=values)
 
 
 # ------------------------------------------------------------------------------ asking, storing
 
 
-def _asked(block: FlatBlock) -> tuple[FlatBlock, tuple[AskedLoad, ...]]:
-    """Loads that are asked for: a unit for each tensor, and each of its loads on one way."""
-    found: dict[tuple[str, int], AskedLoad] = {}
+def _asked(block: flat.FlatBlock) -> tuple[flat.FlatBlock, tuple[AskedLoad, ...]]:
+    """Loads by request: a unit for each tensor and each of its loads on one path."""
+    requests: dict[tuple[str, int], AskedLoad] = {}
     heads, values, outputs = dict(block.heads), dict(block.values), dict(block.outputs)
 
-    def visit(tree: Tree, before: tuple[str, ...], answers: tuple[str, ...]) -> Tree:
+    def visit(tree: flat.Tree, before: tuple[str, ...], answers: tuple[str, ...]) -> flat.Tree:
         match tree:
-            case Fetch(target=target, type=type, tensor=tensor, index=index, then=then):
+            case flat.Fetch(target=target, type=type, tensor=tensor, index=index, then=then):
                 place = (tensor, before.count(tensor))
                 name = f"{block.name}.{tensor}.{place[1]}"
                 asked = AskedLoad(asks=f"{name}.asks", answers=f"{name}.answers", tensor=tensor)
-                found.setdefault(place, asked)
+                requests.setdefault(place, asked)
                 heads[asked.answers], outputs[asked.asks] = type, index.type
                 values[asked.answers] = asked.answers
                 answer = Local(name=asked.answers, type=type)
@@ -278,43 +272,43 @@ def _asked(block: FlatBlock) -> tuple[FlatBlock, tuple[AskedLoad, ...]]:
                 def rule(node: Term) -> Term | None:
                     return answer if isinstance(node, Local) and node.name == target else None
 
-                below = with_expressions(then, lambda e: rewrite(e, rule))
+                below = flat.with_expressions(then, lambda e: rewrite(e, rule))
                 below = visit(below, (*before, tensor), (*answers, asked.answers))
-                return Ask(asks=asked.asks, answers=asked.answers, index=index, then=below)
-            case HeadWait(heads=waits, cases=cases):
-                return HeadWait(
+                return flat.Ask(asks=asked.asks, answers=asked.answers, index=index, then=below)
+            case flat.HeadWait(heads=waits, cases=cases):
+                return flat.HeadWait(
                     heads=waits,
                     cases=tuple((tags, visit(below, before, answers)) for tags, below in cases),
                 )
-            case ValueTest(condition=condition, yes=yes, no=no):
-                return ValueTest(
+            case flat.ValueTest(condition=condition, yes=yes, no=no):
+                return flat.ValueTest(
                     condition=condition,
                     yes=visit(yes, before, answers),
                     no=visit(no, before, answers),
                 )
-            case Firing(takes=takes):
+            case flat.Firing(takes=takes):
                 return replace(tree, takes=(*takes, *answers))
         return tree
 
     trees = {state: visit(tree, (), ()) for state, tree in block.trees.items()}
-    made = replace(block, trees=trees, heads=heads, values=values, outputs=outputs)
-    return made, tuple(found.values())
+    result = replace(block, trees=trees, heads=heads, values=values, outputs=outputs)
+    return result, tuple(requests.values())
 
 
 def _stored(
-    block: FlatBlock, types: Mapping[str, Type]
-) -> tuple[FlatBlock, tuple[StoreStreams, ...]]:
-    """Stores as an address and a value, put into two channels."""
-    found: dict[str, StoreStreams] = {}
+    block: flat.FlatBlock, types: Mapping[str, Type]
+) -> tuple[flat.FlatBlock, tuple[StoreStreams, ...]]:
+    """The block with stores as an address and a value, put into two channels."""
+    stores: dict[str, StoreStreams] = {}
     outputs = dict(block.outputs)
 
-    def one(part: Tree) -> Tree:
-        if not isinstance(part, Firing) or not part.stores:
+    def one(part: flat.Tree) -> flat.Tree:
+        if not isinstance(part, flat.Firing) or not part.stores:
             return part
         puts = list(part.puts)
         for store in part.stores:
             name = f"{block.name}.{store.tensor}"
-            streams = found.setdefault(
+            streams = stores.setdefault(
                 store.tensor,
                 StoreStreams(
                     addresses=f"{name}.address", values=f"{name}.value", tensor=store.tensor
@@ -322,9 +316,11 @@ def _stored(
             )
             outputs[streams.addresses] = store.index.type
             outputs[streams.values] = types[store.tensor]
-            puts.append(FlatPut(channel=streams.values, value=store.value, tag=VALUE_TAG))
-            puts.append(FlatPut(channel=streams.addresses, value=store.index, tag=VALUE_TAG))
+            puts.append(flat.FlatPut(channel=streams.values, value=store.value, tag=flat.VALUE_TAG))
+            puts.append(
+                flat.FlatPut(channel=streams.addresses, value=store.index, tag=flat.VALUE_TAG)
+            )
         return replace(part, puts=tuple(puts), stores=())
 
-    made = _mapped(block, one)
-    return replace(made, outputs=outputs), tuple(found.values())
+    result = _mapped(block, one)
+    return replace(result, outputs=outputs), tuple(stores.values())

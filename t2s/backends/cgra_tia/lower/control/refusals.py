@@ -1,4 +1,4 @@
-"""What a machine may not be to become cells: every text, with the block and what to try."""
+"""Machines that cannot become cells: every error text, with the block and what to try."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORDS = "words of this CGRA are float64, int64 and int32"
 
 
 class BlockRefusals:
-    """Refuses a machine, or one thing of it, by the name of the block and the user's line."""
+    """Refuses a machine, or a part of it, with the name of the block and the user's line."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -33,7 +33,7 @@ class BlockRefusals:
         refuse(f"block {self.machine.name!r}", why, location or self.machine.location)
 
     def check_machine(self, graph: Graph) -> None:
-        """Refuse what is wrong with a machine before its rules are looked at."""
+        """Refuse what is unsupported before the rules are read."""
         machine, core = self.machine, EXTENDED_CORE
         for step in machine.statements():
             if isinstance(step, Load | Store) and by_lanes(step.indices):
@@ -85,7 +85,7 @@ class BlockRefusals:
                 )
 
     def check_type(self, type: Type, does: str) -> None:
-        """Refuse what is not a word."""
+        """Refuse types that are not words of a cell."""
         if type.lanes > 1:
             self.refuse(f"it {does}, and words of this CGRA are scalars: drop vectorize")
         if type.kind is Kind.UINT:
@@ -97,7 +97,7 @@ class BlockRefusals:
             self.refuse(f'it {does}, and {_WORDS}: use type="float64" or type="int64"')
 
     def check_heads(self, heads: Sequence[str]) -> None:
-        """Refuse to wait for more heads than an instruction checks."""
+        """Refuse waits for more heads than an instruction can check."""
         most = EXTENDED_CORE.checks
         if len(heads) > most:
             self.refuse(
@@ -106,7 +106,7 @@ class BlockRefusals:
             )
 
     def check_tag(self, tag: int) -> None:
-        """Refuse stops of levels for which there is no tag."""
+        """Refuse stops of levels that have no tag."""
         if tag >= EMPTY_TAG:
             self.refuse(
                 f"it puts the stop of level {tag - 1}, and tags tell stops of levels 0 to "
@@ -153,19 +153,19 @@ class BlockRefusals:
         self.refuse(f"it computes {what}, and no cell can: {hint}")
 
     def too_large(self, parts: Sequence[tuple[str, int, int]]) -> None:
-        """Refuse a cell that needs more than there is; ``parts`` are names, needed and there."""
+        """Refuse a cell that exceeds a resource; ``parts`` are name, needed and available count."""
         over = [(what, count, most) for what, count, most in parts if count > most]
         if not over:
             return
-        said = ", ".join(f"{count} {what} (a cell has {most})" for what, count, most in over)
+        needs = ", ".join(f"{count} {what} (a cell has {most})" for what, count, most in over)
         self.refuse(
-            f"its cell would need {said}: use fewer levels, fewer operands in one block, or a "
+            f"its cell would need {needs}: use fewer levels, fewer operands in one block, or a "
             "format whose coordinates are dense"
         )
 
 
 def check_memory(machine: Machine, graph: Graph) -> None:
-    """Refuse shared banks, and a block that reads what it stores; two blocks never do."""
+    """Refuse shared banks, and a block that loads what it stores (two blocks never do that)."""
     for name in sorted(accesses_of(machine)):
         if graph.tensor(name).place is MemorySpace.SHARED:
             BlockRefusals(machine).refuse(

@@ -1,8 +1,8 @@
-"""Blocks that do not depend on data: their tokens, and units ``seq`` that send them.
+"""Blocks that do not depend on data: their tokens, and ``seq`` units that send them.
 
-Such a block has no heads, or heads that such blocks feed; it is run here.  It becomes units if all
-that it puts is one loop whose values are affine, with a few other tokens in it: the coordinates of
-a dense level, a reference that is repeated.
+Such a block has no heads, or only heads that such blocks feed, so it can be run here.  It becomes
+``seq`` units if the tokens of each output are one loop of affine values with a few other tokens
+among them: the coordinates of a dense level, or a repeated reference.
 """
 
 from __future__ import annotations
@@ -10,18 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from t2s.backends.cgra_tia.lower.control.flat_blocks import (
-    VALUE_TAG,
-    Ask,
-    ControlState,
-    Fetch,
-    Firing,
-    FlatBlock,
-    HeadWait,
-    Tree,
-    ValueTest,
-    all_parts,
-)
+from t2s.backends.cgra_tia.lower.control import flat_blocks as flat
 from t2s.backends.cgra_tia.netlist import (
     AffineSum,
     Provenance,
@@ -45,7 +34,7 @@ Tokens = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenLoop:
-    """Tokens as a loop of so many steps: ``factor`` times the step plus ``start``, and tags."""
+    """Tokens as a loop: the values ``factor * step + start``; ``tags`` are pairs (step, tag)."""
 
     steps: int
     factor: int
@@ -76,11 +65,11 @@ class _NotStaticError(Exception):
     """The block depends on data, or runs for too long."""
 
 
-def tokens_of(block: FlatBlock, known: Mapping[str, Tokens]) -> dict[str, Tokens] | None:
-    """What a block puts, for the tokens of its heads; ``None`` if that depends on data."""
+def tokens_of(block: flat.FlatBlock, known: Mapping[str, Tokens]) -> dict[str, Tokens] | None:
+    """What a block puts, given the tokens of its heads; ``None`` if it depends on data."""
     if any(head not in known for head in block.heads) or not block.outputs:
         return None
-    if any(isinstance(part, Fetch | Ask) for part in all_parts(block)):
+    if any(isinstance(part, flat.Fetch | flat.Ask) for part in flat.all_parts(block)):
         return None
     if any(type.is_float for type in block.outputs.values()):
         return None
@@ -91,7 +80,7 @@ def tokens_of(block: FlatBlock, known: Mapping[str, Tokens]) -> dict[str, Tokens
 
 
 class _StaticRun:
-    def __init__(self, block: FlatBlock, known: Mapping[str, Tokens]) -> None:
+    def __init__(self, block: flat.FlatBlock, known: Mapping[str, Tokens]) -> None:
         self._block = block
         self._known = known
         self._at = dict.fromkeys(block.heads, 0)
@@ -99,10 +88,10 @@ class _StaticRun:
         self._found: dict[str, list[tuple[int, int]]] = {name: [] for name in block.outputs}
 
     def tokens(self) -> dict[str, Tokens]:
-        state: ControlState | None = self._block.first
+        state: flat.ControlState | None = self._block.first
         for _ in range(MOST_FIRINGS):
             if state is None:
-                return {name: tuple(found) for name, found in self._found.items()}
+                return {name: tuple(tokens) for name, tokens in self._found.items()}
             firing = self._chosen(self._block.trees[state])
             if firing.stores:
                 break
@@ -115,9 +104,9 @@ class _StaticRun:
             state = firing.after
         raise _NotStaticError
 
-    def _chosen(self, tree: Tree) -> Firing:
-        while not isinstance(tree, Firing):
-            if isinstance(tree, HeadWait):
+    def _chosen(self, tree: flat.Tree) -> flat.Firing:
+        while not isinstance(tree, flat.Firing):
+            if isinstance(tree, flat.HeadWait):
                 if any(self._at[head] >= len(self._known[head]) for head in tree.heads):
                     raise _NotStaticError
                 tags = tuple(self._known[head][self._at[head]][1] for head in tree.heads)
@@ -125,7 +114,7 @@ class _StaticRun:
                 if below is None:
                     raise _NotStaticError
                 tree = below
-            elif isinstance(tree, ValueTest):
+            elif isinstance(tree, flat.ValueTest):
                 tree = tree.yes if self._value(tree.condition) else tree.no
             else:
                 raise _NotStaticError
@@ -164,9 +153,9 @@ _MEANINGS = {
 
 
 def sequence_of(tokens: Tokens) -> TokenLoop | None:
-    """The loop that gives these tokens; ``None`` if there is none."""
-    tags = tuple((step, tag) for step, (_, tag) in enumerate(tokens) if tag != VALUE_TAG)
-    values = [(step, value) for step, (value, tag) in enumerate(tokens) if tag == VALUE_TAG]
+    """The loop that produces these tokens; ``None`` if there is none."""
+    tags = tuple((step, tag) for step, (_, tag) in enumerate(tokens) if tag != flat.VALUE_TAG)
+    values = [(step, value) for step, (value, tag) in enumerate(tokens) if tag == flat.VALUE_TAG]
     if len(tags) > _MOST_CASES:
         return None
     if len(values) > 1:

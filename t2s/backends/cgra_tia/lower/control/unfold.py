@@ -1,7 +1,7 @@
-"""A machine as a flat block: its tags and flags decided, for the tags that may come.
+"""A machine as a flat block: its tags and flags are decided, for the tags that can arrive.
 
-Registers of truth values, and those that say something of tags, are part of the control: each of
-their values is a state of its own.
+Registers that hold truth values or affect tags are control registers: each combination of their
+values is a state of its own.
 """
 
 from __future__ import annotations
@@ -11,25 +11,8 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from t2s.backends.cgra_tia.fabric import EXTENDED_CORE
+from t2s.backends.cgra_tia.lower.control import flat_blocks as flat
 from t2s.backends.cgra_tia.lower.control.decision_trees import reduced
-from t2s.backends.cgra_tia.lower.control.flat_blocks import (
-    EMPTY_TAG,
-    NOTHING,
-    VALUE_TAG,
-    ControlState,
-    Fetch,
-    Firing,
-    FlatBlock,
-    FlatPut,
-    FlatStore,
-    HeadWait,
-    Tags,
-    Tree,
-    ValueTest,
-    graph_tag,
-    hardware_tag,
-    number_of,
-)
 from t2s.backends.cgra_tia.lower.control.refusals import BlockRefusals
 from t2s.core.expr import Const, Expr, Local, const
 from t2s.core.types import INT32
@@ -42,11 +25,13 @@ MOST_STATES = 128
 """Control states that are looked at: as many as the predicates number."""
 
 _Known = dict[str, Expr]
-_Then = Callable[[_Known], Tree | None]
+_Then = Callable[[_Known], flat.Tree | None]
 
 
-def unfolded(graph: Graph, machine: Machine, tags: Tags, ties: dict[str, str]) -> FlatBlock:
-    """The flat block of a machine, for the tags that may come; raises ``NotLowered``."""
+def unfolded(
+    graph: Graph, machine: Machine, tags: flat.Tags, ties: dict[str, str]
+) -> flat.FlatBlock:
+    """The flat block of a machine, for the tags that can arrive; raises ``NotLowered``."""
     refusals = BlockRefusals(machine)
     refusals.check_machine(graph)
     unfolding = _BlockUnfolding(
@@ -59,30 +44,32 @@ def unfolded(graph: Graph, machine: Machine, tags: Tags, ties: dict[str, str]) -
 class _BlockUnfolding:
     graph: Graph
     machine: Machine
-    tags: Tags
+    tags: flat.Tags
     ties: dict[str, str]
     refusals: BlockRefusals
     control: tuple[str, ...] = ()
     tied: bool = False
-    trees: dict[ControlState, Tree] = field(default_factory=dict)
-    _waiting: list[ControlState] = field(default_factory=list)
+    trees: dict[flat.ControlState, flat.Tree] = field(default_factory=dict)
+    _waiting: list[flat.ControlState] = field(default_factory=list)
     _loads: int = 0
 
-    def block(self) -> FlatBlock:
+    def block(self) -> flat.FlatBlock:
         machine = self.machine
         self.control = _control_registers(machine)
         initial = {register.name: register.initial for register in machine.registers}
-        first = ControlState(machine.modes[0].name, tuple(int(initial[c]) for c in self.control))
+        first = flat.ControlState(
+            machine.modes[0].name, tuple(int(initial[c]) for c in self.control)
+        )
         self._waiting = [first]
         while self._waiting:
             state = self._waiting.pop()
             if state not in self.trees:
-                self.trees[state] = NOTHING
+                self.trees[state] = flat.NOTHING
                 self.trees[state] = self._tree(state)
                 if len(self.trees) > MOST_STATES:
                     self.refusals.too_many_states(len(self.trees))
         types = {r.name: r.type for r in machine.registers if r.name not in self.control}
-        return FlatBlock(
+        return flat.FlatBlock(
             name=machine.name,
             location=machine.location,
             heads={h.channel: self.graph.channel(h.channel).stream.element for h in machine.heads},
@@ -101,113 +88,118 @@ class _BlockUnfolding:
         )
 
     def _loose(self) -> frozenset[str]:
-        """The int32 values that may be results; coordinates and references are positions."""
-        found = set[str]()
+        """The int32 values that may be sums or products; coordinates and references are not."""
+        loose = set[str]()
         for head in self.machine.heads:
             stream = self.graph.channel(head.channel).stream
             if stream.kind is StreamKind.VALUE and stream.element == INT32:
-                found.add(head.value)
-        if found:
-            found |= {r.name for r in self.machine.registers if r.type == INT32}
-        return frozenset(found)
+                loose.add(head.value)
+        if loose:
+            loose |= {r.name for r in self.machine.registers if r.type == INT32}
+        return frozenset(loose)
 
-    def _tree(self, state: ControlState) -> Tree:
+    def _tree(self, state: flat.ControlState) -> flat.Tree:
         mode: Mode = self.machine.mode(state.mode)
         types = {register.name: register.type for register in self.machine.registers}
         known: _Known = {
             name: Const(value=bool(value) if types[name].is_bool else value, type=types[name])
             for name, value in zip(self.control, state.held, strict=True)
         }
-        return self._wait(mode.needs, known, lambda k: self._choices(mode.choices, k)) or NOTHING
+        return (
+            self._wait(mode.needs, known, lambda k: self._choices(mode.choices, k)) or flat.NOTHING
+        )
 
-    def _wait(self, needs: Sequence[str], known: _Known, then: _Then) -> Tree | None:
-        """HeadWait for heads that are not there yet; ``None`` where nothing can come of it."""
+    def _wait(self, needs: Sequence[str], known: _Known, then: _Then) -> flat.Tree | None:
+        """Wait for the heads that are not known yet; ``None`` where that leads to no firing."""
         heads = {head.channel: head for head in self.machine.heads}
         new = tuple(n for n in dict.fromkeys(needs) if f"?{n}" not in known)
         if not new:
             return then(known)
-        if len(new) > EXTENDED_CORE.checks:  # then ties are needed
+        if len(new) > EXTENDED_CORE.checks:
+            # more heads than one instruction checks: those that are tied need no check
             self.tied = True
             self.refusals.check_heads([name for name in new if self.ties.get(name) not in new])
-        cases: list[tuple[tuple[int, ...], Tree]] = []
+        cases: list[tuple[tuple[int, ...], flat.Tree]] = []
         for combination in self._combinations(new, known, self.ties if self.tied else {}):
-            here = dict(known)
+            known_below = dict(known)
             for name, tag in zip(new, combination, strict=True):
                 head, stream = heads[name], self.graph.channel(name).stream
-                here[f"?{name}"] = const(tag)
+                known_below[f"?{name}"] = const(tag)
                 if head.tag is not None:
-                    here[head.tag] = const(graph_tag(tag), INT32)
-                if tag != VALUE_TAG and not stream.values_under_tags:
-                    here[head.value] = const(0.0 if stream.element.is_float else 0, stream.element)
-            below = then(here)
+                    known_below[head.tag] = const(flat.graph_tag(tag), INT32)
+                if tag != flat.VALUE_TAG and not stream.values_under_tags:
+                    known_below[head.value] = const(
+                        0.0 if stream.element.is_float else 0, stream.element
+                    )
+            below = then(known_below)
             if below is not None:
                 cases.append((combination, below))
-        return HeadWait(heads=new, cases=tuple(cases)) if cases else None
+        return flat.HeadWait(heads=new, cases=tuple(cases)) if cases else None
 
     def _combinations(
         self, new: Sequence[str], known: _Known, ties: Mapping[str, str]
     ) -> Iterator[tuple[int, ...]]:
-        """The tags that heads may have together."""
-        found: list[dict[str, int]] = [{}]
+        """The combinations of tags that heads can have."""
+        combinations: list[dict[str, int]] = [{}]
         for name in sorted(new, key=lambda name: name in ties):
             leader = ties.get(name)
             wider: list[dict[str, int]] = []
-            for tags, own in product(found, sorted(self.tags.get(name, ()))):
+            for tags, own in product(combinations, sorted(self.tags.get(name, ()))):
                 by = known.get(f"?{leader}")
-                other = tags.get(leader or "", None if by is None else number_of(by))
-                if other in (None, own) or (other, own) == (VALUE_TAG, EMPTY_TAG):
+                other = tags.get(leader or "", None if by is None else flat.number_of(by))
+                if other in (None, own) or (other, own) == (flat.VALUE_TAG, flat.EMPTY_TAG):
                     wider.append({**tags, name: own})
-            found = wider
-        yield from sorted(tuple(tags[name] for name in new) for tags in found)
+            combinations = wider
+        yield from sorted(tuple(tags[name] for name in new) for tags in combinations)
 
-    def _choices(self, choices: Sequence[Choice], known: _Known) -> Tree | None:
+    def _choices(self, choices: Sequence[Choice], known: _Known) -> flat.Tree | None:
         if not choices:
             return None
         choice, rest = choices[0], choices[1:]
         when = Const(value=True, type=INT32) if choice.when is None else reduced(choice.when, known)
-        decided = number_of(when)
+        decided = flat.number_of(when)
         if decided == 0:
             return self._choices(rest, known)
         inside = self._wait(choice.needs, known, lambda k: self._inside(choice, k))
         if decided is not None:
             return inside
         others = self._choices(rest, known)
-        return ValueTest(condition=when, yes=inside or NOTHING, no=others or NOTHING)
+        return flat.ValueTest(condition=when, yes=inside or flat.NOTHING, no=others or flat.NOTHING)
 
-    def _inside(self, choice: Choice, known: _Known) -> Tree | None:
+    def _inside(self, choice: Choice, known: _Known) -> flat.Tree | None:
         match choice.inside:
             case Rule() as rule:
-                return self._statements(
-                    choice.body, known, lambda k: self._rule(rule, k, dict(known))
-                )
+                return self._statements(choice.body, known, lambda k: self._rule(rule, k))
             case inner:
                 return self._statements(choice.body, known, lambda k: self._choices(inner, k))
 
     def _statements(
         self, statements: Sequence[Statement], known: _Known, then: _Then
-    ) -> Tree | None:
-        """Bind what statements bind, one after the other, with a fetch for each load."""
-        here = dict(known)
+    ) -> flat.Tree | None:
+        """Bind the targets of statements in order; each load becomes a fetch."""
+        bound = dict(known)
         for number, statement in enumerate(statements):
             match statement:
                 case Let(target=target, value=value):
-                    here[target] = reduced(value, here)
+                    bound[target] = reduced(value, bound)
                 case RegisterRead(target=target, register=register, type=type, indices=()):
-                    here[target] = here.get(register, Local(name=register, type=type))
+                    bound[target] = bound.get(register, Local(name=register, type=type))
                 case Load(target=target, tensor=tensor, type=type):
-                    index = reduced(self.refusals.index_of(self.graph, statement), here)
+                    index = reduced(self.refusals.index_of(self.graph, statement), bound)
                     self._loads += 1
                     name = f"{target}.{self._loads}"
-                    here[target] = Local(name=name, type=type)
-                    below = self._statements(statements[number + 1 :], here, then)
+                    bound[target] = Local(name=name, type=type)
+                    below = self._statements(statements[number + 1 :], bound, then)
                     if below is None:
                         return None
-                    return Fetch(target=name, type=type, tensor=tensor, index=index, then=below)
+                    return flat.Fetch(
+                        target=name, type=type, tensor=tensor, index=index, then=below
+                    )
                 case _:
                     self.refusals.statement(statement)
-        return then(here)
+        return then(bound)
 
-    def _rule(self, rule: Rule, known: _Known, _: _Known) -> Tree | None:
+    def _rule(self, rule: Rule, known: _Known) -> flat.Tree | None:
         binds = [s for s in rule.body if not isinstance(s, RegisterWrite | Store)]
         if any(isinstance(s, RegisterWrite) for s in rule.body[: len(binds)]):
             first = next(n for n, s in enumerate(rule.body) if isinstance(s, RegisterWrite))
@@ -216,75 +208,77 @@ class _BlockUnfolding:
                 self.refusals.statement(late[0])
         return self._statements(binds, known, lambda k: self._firing(rule, k))
 
-    def _firing(self, rule: Rule, known: _Known) -> Tree:
-        held = {name: number_of(known[name]) for name in self.control}
+    def _firing(self, rule: Rule, known: _Known) -> flat.Tree:
+        held = {name: flat.number_of(known[name]) for name in self.control}
         writes: list[tuple[str, Expr]] = []
-        stores: list[FlatStore] = []
+        stores: list[flat.FlatStore] = []
         for statement in rule.body:
             match statement:
                 case RegisterWrite(register=register, indices=(), value=value):
-                    found = reduced(value, known)
+                    reduced_value = reduced(value, known)
                     if register in held:
-                        held[register] = self._decided(found, f"the register {register!r}", rule)
+                        held[register] = self._decided(
+                            reduced_value, f"the register {register!r}", rule
+                        )
                     else:
-                        writes.append((register, found))
+                        writes.append((register, reduced_value))
                 case RegisterWrite():
                     self.refusals.statement(statement)
                 case Store(tensor=tensor, value=value):
                     where = reduced(self.refusals.index_of(self.graph, statement), known)
                     stores.append(
-                        FlatStore(tensor=tensor, index=where, value=reduced(value, known))
+                        flat.FlatStore(tensor=tensor, index=where, value=reduced(value, known))
                     )
         after = None
         if rule.next is not None:
-            after = ControlState(rule.next, tuple(int(held[c] or 0) for c in self.control))
+            after = flat.ControlState(rule.next, tuple(int(held[c] or 0) for c in self.control))
             self._waiting.append(after)
         puts = tuple(
-            FlatPut(
+            flat.FlatPut(
                 channel=put.channel,
                 value=None if put.value is None else reduced(put.value, known),
                 tag=self._tag(put.tag, known, rule),
             )
             for put in rule.puts
         )
-        return Firing(
+        return flat.Firing(
             takes=rule.takes, puts=puts, writes=tuple(writes), stores=tuple(stores), after=after
         )
 
     def _tag(self, tag: Expr | None, known: _Known, rule: Rule) -> int:
         if tag is None:
-            return VALUE_TAG
-        found = self._decided(reduced(tag, known), "a tag", rule)
-        self.refusals.check_tag(found)
-        return hardware_tag(found)
+            return flat.VALUE_TAG
+        number = self._decided(reduced(tag, known), "a tag", rule)
+        self.refusals.check_tag(number)
+        return flat.hardware_tag(number)
 
     def _decided(self, value: Expr, what: str, rule: Rule) -> int:
-        number = number_of(value)
+        number = flat.number_of(value)
         if number is None:
             self.refusals.depends(what, rule.name)
         return number
 
 
 def _control_registers(machine: Machine) -> tuple[str, ...]:
-    """Registers of truth values, and those that go into tags or are compared with tags."""
+    """Registers of truth values, and registers that affect tags or are compared with tags."""
     scalars = {r.name: r for r in machine.registers if not r.shape}
     tags = {head.tag for head in machine.heads if head.tag is not None}
-    said: set[str] = set(tags)
-    found = {name for name, register in scalars.items() if register.type.is_bool}
+    tag_names: set[str] = set(tags)
+    control = {name for name, register in scalars.items() if register.type.is_bool}
     terms: list[Expr] = [put.tag for path in machine.paths() for put in path.rule.puts if put.tag]
     for path in machine.paths():
         conditions = [c.when for c in path.choices if c.when is not None]
         compared = [part for c in conditions for part in walk(c) if isinstance(part, Expr)]
-        terms += [c for c in compared if c.type.is_bool and _names(c) & said and _is_small(c)]
+        terms += [
+            c
+            for c in compared
+            if c.type.is_bool and flat.local_names(c) & tag_names and _is_small(c)
+        ]
     for term in terms:
-        found |= _names(term) & set(scalars)
-    return tuple(name for name in scalars if name in found)
+        control |= flat.local_names(term) & set(scalars)
+    return tuple(name for name in scalars if name in control)
 
 
 def _is_small(condition: Expr) -> bool:
-    """Whether it compares two things, and does not join comparisons."""
+    """Whether it is a single comparison."""
     return all(not part.type.is_bool for part in walk(condition) if part is not condition)  # type: ignore[attr-defined]
-
-
-def _names(expr: Expr) -> set[str]:
-    return {part.name for part in walk(expr) if isinstance(part, Local)}

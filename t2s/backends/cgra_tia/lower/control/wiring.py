@@ -6,23 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from t2s.backends.base import Unsupported
+from t2s.backends.cgra_tia.lower.control import flat_blocks as flat
 from t2s.backends.cgra_tia.lower.control.block_cells import BlockCell, cells_of
 from t2s.backends.cgra_tia.lower.control.decision_trees import joined, rotated, with_single_tests
-from t2s.backends.cgra_tia.lower.control.flat_blocks import (
-    DONE_TAG,
-    VALUE_TAG,
-    Ask,
-    Fetch,
-    Firing,
-    FlatBlock,
-    HeadWait,
-    Tree,
-    ValueTest,
-    alike,
-    firings_of,
-    ties_of,
-    with_last_head,
-)
 from t2s.backends.cgra_tia.lower.control.memory_streams import StreamedBlock, with_streams
 from t2s.backends.cgra_tia.lower.control.refusals import BlockRefusals
 from t2s.backends.cgra_tia.lower.control.sequences import (
@@ -54,29 +40,29 @@ ROOM = 32
 
 
 def netlist_of_machines(graph: Graph, *, contract: bool) -> Netlist | list[Unsupported]:
-    """The netlist of a graph of machines, or everything that stands in its way."""
+    """The netlist of a graph of machines, or every reason why there is none."""
     blocks, problems = _unfolded(graph)
     if problems:
         return problems
     return _BlockWiring(graph=graph, contract=contract).netlist(blocks)
 
 
-def _unfolded(graph: Graph) -> tuple[dict[str, FlatBlock], list[Unsupported]]:
-    """All blocks, for the tags that may come: unfolded until no more of these are found."""
+def _unfolded(graph: Graph) -> tuple[dict[str, flat.FlatBlock], list[Unsupported]]:
+    """All blocks, for the tags that can arrive: unfolded until no new tags are found."""
     tags: dict[str, frozenset[int]] = {channel.name: frozenset() for channel in graph.channels}
-    blocks: dict[str, FlatBlock] = {}
+    blocks: dict[str, flat.FlatBlock] = {}
     problems: dict[str, Unsupported] = {}
     waiting = [machine.name for machine in graph.machines]
     machines = {machine.name: machine for machine in graph.machines}
     while waiting:
         name = waiting.pop(0)
         try:
-            ties = ties_of(graph, machines[name], blocks)
+            ties = flat.ties_of(graph, machines[name], blocks)
             blocks[name] = unfolded(graph, machines[name], tags, ties)
         except NotLowered as refused:
             problems[name] = refused.problem
             continue
-        for firing in firings_of(blocks[name]):
+        for firing in flat.firings_of(blocks[name]):
             for put in firing.puts:
                 if put.tag not in tags[put.channel]:
                     tags[put.channel] |= {put.tag}
@@ -90,14 +76,14 @@ def _unfolded(graph: Graph) -> tuple[dict[str, FlatBlock], list[Unsupported]]:
             if sink in blocks
             and sink not in (*waiting, *problems)
             and blocks[sink].ties
-            and blocks[sink].ties != ties_of(graph, machines[sink], blocks)
+            and blocks[sink].ties != flat.ties_of(graph, machines[sink], blocks)
         ]
     return blocks, [problems[name] for name in machines if name in problems]
 
 
 @dataclass(frozen=True, slots=True)
 class _LoadedFrom:
-    """Elements of a tensor at the addresses of a stream, plus a constant."""
+    """Elements of a tensor, at the addresses of a stream plus ``offset``."""
 
     stream: str
     tensor: str
@@ -106,9 +92,10 @@ class _LoadedFrom:
 
 @dataclass(kw_only=True)
 class _BlockWiring:
-    """Collects the parts.  ``origins`` say where the tokens of a channel come from.
+    """Collects the parts.
 
-    That is an output, or what another channel (by name) carries, or what is loaded.
+    ``origins`` are the sources of channels: an output, another channel (by name) that carries the
+    same, or loaded elements.
     """
 
     graph: Graph
@@ -120,9 +107,9 @@ class _BlockWiring:
     names: NameSupply = field(default_factory=NameSupply)
     _loaded: dict[tuple[Endpoint, str, int], Endpoint] = field(default_factory=dict)
     _wanted: list[tuple[str, Endpoint]] = field(default_factory=list)
-    _owners: dict[str, FlatBlock] = field(default_factory=dict)
+    _owners: dict[str, flat.FlatBlock] = field(default_factory=dict)
 
-    def netlist(self, blocks: Mapping[str, FlatBlock]) -> Netlist | list[Unsupported]:
+    def netlist(self, blocks: Mapping[str, flat.FlatBlock]) -> Netlist | list[Unsupported]:
         problems: list[Unsupported] = []
         static = self._sequences(blocks)
         types = {tensor.name: tensor.type for tensor in self.graph.tensors}
@@ -163,38 +150,38 @@ class _BlockWiring:
 
     # -------------------------------------------------------------------------------- blocks
 
-    def _sequences(self, blocks: Mapping[str, FlatBlock]) -> set[str]:
+    def _sequences(self, blocks: Mapping[str, flat.FlatBlock]) -> set[str]:
         """Blocks that become ``seq`` units, and these units."""
         tokens: dict[str, Tokens] = {}
-        found: dict[str, dict[str, TokenLoop]] = {}
+        sequences: dict[str, dict[str, TokenLoop]] = {}
         waiting = list(blocks)
         while waiting:
             name = waiting.pop(0)
-            put = tokens_of(blocks[name], tokens) if name not in found else None
+            put = tokens_of(blocks[name], tokens) if name not in sequences else None
             if put is None:
                 continue
             loops = {channel: sequence_of(own) for channel, own in put.items()}
             if any(loop is None for loop in loops.values()):
                 continue
             tokens |= put
-            found[name] = {c: loop for c, loop in loops.items() if loop is not None}
+            sequences[name] = {c: loop for c, loop in loops.items() if loop is not None}
             waiting += [self.graph.channel(channel).sink for channel in put]
-        for name, channels in found.items():
-            made: dict[TokenLoop, Endpoint] = {}
+        for name, channels in sequences.items():
+            units: dict[TokenLoop, Endpoint] = {}
             for channel, loop in channels.items():
-                if self.graph.channel(channel).sink in found:
+                if self.graph.channel(channel).sink in sequences:
                     continue
-                if loop not in made:
+                if loop not in units:
                     unit = loop.unit(self.names.fresh(f"{name}.seq"), _origin(blocks[name]))
                     self._add(unit, blocks[name])
-                    made[loop] = Endpoint(part=unit.name)
-                self.origins[channel] = made[loop]
-        return set(found)
+                    units[loop] = Endpoint(part=unit.name)
+                self.origins[channel] = units[loop]
+        return set(sequences)
 
-    def _kept_alive(self, block: FlatBlock) -> FlatBlock:
-        """A block that does something while no token is under way gets one, for until it ends.
+    def _kept_alive(self, block: flat.FlatBlock) -> flat.FlatBlock:
+        """Give a block that may act while no token is in flight a token that it takes last.
 
-        A run is over when no token is left.  The end of a stream is one, until it is taken.
+        A run is over when no token is left, so without it the run could end too early.
         """
         if block.heads and not _outlives(block):
             return block
@@ -205,19 +192,19 @@ class _BlockWiring:
         )
         self._add(unit, block)
         self.origins[unit.name] = Endpoint(part=unit.name)
-        return with_last_head(block, unit.name)
+        return flat.with_last_head(block, unit.name)
 
     def _smaller(
-        self, found: StreamedBlock, forms: Sequence[FlatBlock], refusals: BlockRefusals
+        self, streamed: StreamedBlock, forms: Sequence[flat.FlatBlock], refusals: BlockRefusals
     ) -> None:
-        """The cells of the first form of a block that has room; else what is wrong with the first.
+        """Add the cells of the first form of a block that fits, or else refuse the first form.
 
-        Two firings as one are fewer instructions as a rule, but not always.
+        Joined firings usually take fewer instructions, but not always.
         """
         problem: NotLowered | None = None
         for form in forms:
             try:
-                self._block(replace(found, block=form), refusals)
+                self._block(replace(streamed, block=form), refusals)
             except NotLowered as refused:
                 problem = problem or refused
             else:
@@ -225,15 +212,15 @@ class _BlockWiring:
         assert problem is not None
         raise problem
 
-    def _block(self, found: StreamedBlock, refusals: BlockRefusals) -> None:
-        """The cells of a block, or none if it only passes tokens on, and its units."""
-        block = found.block
+    def _block(self, streamed: StreamedBlock, refusals: BlockRefusals) -> None:
+        """Add the cells of a block (none if it only forwards tokens) and its units."""
+        block = streamed.block
         addressed = {name: f"?{name}" if name in block.loaded else name for name in block.outputs}
         head = _passed_on(block)
         if head is not None:
             self.origins |= dict.fromkeys(addressed.values(), head)
         else:
-            first = alike(block)
+            first = flat.alike(block)
             ports: dict[str, Endpoint] = {}
             for cell in cells_of(block, refusals, contract=self.contract):
                 self._cell(block, cell)
@@ -244,30 +231,32 @@ class _BlockWiring:
                     self.origins[key] = ports[first[name]]
         for name, tensor in block.loaded.items():
             self.origins[name] = _LoadedFrom(f"?{name}", tensor, 0)
-        for loaded in found.heads:
+        for loaded in streamed.heads:
             self.origins[loaded.channel] = _LoadedFrom(loaded.stream, loaded.tensor, loaded.offset)
             self._owners.setdefault(loaded.stream, block)
-        for asked in found.asked:
+        for asked in streamed.asked:
             unit = self._unit(UnitKind.LOAD_AT, asked.tensor, block)
             self.origins[asked.answers] = Endpoint(part=unit)
             self._wanted.append((asked.asks, Endpoint(part=unit)))
-        for stores in found.stores:
+        for stores in streamed.stores:
             unit = self._unit(UnitKind.STORE_AT, stores.tensor, block)
             self._wanted.append((stores.addresses, Endpoint(part=unit)))
             self._wanted.append((stores.values, Endpoint(part=unit, port=1)))
 
-    def _cell(self, block: FlatBlock, cell: BlockCell) -> None:
-        made = NetCell(name=cell.name, kind=cell.kind, program=cell.program, origin=_origin(block))
+    def _cell(self, block: flat.FlatBlock, cell: BlockCell) -> None:
+        net_cell = NetCell(
+            name=cell.name, kind=cell.kind, program=cell.program, origin=_origin(block)
+        )
         self._owners[cell.name] = block
-        self.cells.append(made)
+        self.cells.append(net_cell)
         for name, port in cell.inputs.items():
             self._wanted.append((name, Endpoint(part=cell.name, port=port)))
         for output, port in cell.loops:
             source, end = (Endpoint(part=cell.name, port=number) for number in (output, port))
             self._sink(source, end, 2)
 
-    def _unit(self, kind: UnitKind, tensor: str, block: FlatBlock, offset: int = 0) -> str:
-        """A unit that reads or writes at the addresses that it gets."""
+    def _unit(self, kind: UnitKind, tensor: str, block: flat.FlatBlock, offset: int = 0) -> str:
+        """Add a unit that loads or stores at the addresses that it receives."""
         name = self.names.fresh(f"{block.name}.{tensor}")
         unit = StreamUnit(
             name=name,
@@ -279,14 +268,14 @@ class _BlockWiring:
         self._add(unit, block)
         return name
 
-    def _add(self, unit: StreamUnit, block: FlatBlock) -> None:
+    def _add(self, unit: StreamUnit, block: flat.FlatBlock) -> None:
         self.units.append(unit)
         self._owners[unit.name] = block
 
     # ---------------------------------------------------------------------------------- nets
 
     def _source(self, channel: str) -> Endpoint:
-        """The output that the tokens of a channel come from."""
+        """The output at which the tokens of a channel originate."""
         match self.origins[channel]:
             case Endpoint() as end:
                 return end
@@ -306,56 +295,56 @@ class _BlockWiring:
         self.sinks.setdefault(source, []).append(NetSink(end=end, tokens=tokens))
 
     def _room(self, channel: str) -> int:
-        """What a stream of the graph holds; streams to and from units hold what is on its way."""
-        known = {found.name for found in self.graph.channels}
+        """The tokens that a channel holds; channels to and from units hold what is in flight."""
+        known = {known_channel.name for known_channel in self.graph.channels}
         return min(self.graph.channel(channel).capacity, ROOM) if channel in known else 1
 
 
-def _outlives(block: FlatBlock) -> bool:
-    """Whether it may take the end of a stream and go on."""
+def _outlives(block: flat.FlatBlock) -> bool:
+    """Whether a block may take the end of a stream and go on."""
 
-    def goes_on(tree: Tree, ended: frozenset[str]) -> bool:
+    def goes_on(tree: flat.Tree, ended: frozenset[str]) -> bool:
         match tree:
-            case HeadWait(heads=heads, cases=cases):
+            case flat.HeadWait(heads=heads, cases=cases):
                 for tags, below in cases:
-                    found = {h for h, tag in zip(heads, tags, strict=True) if tag == DONE_TAG}
-                    if goes_on(below, ended | found):
+                    ending = {h for h, tag in zip(heads, tags, strict=True) if tag == flat.DONE_TAG}
+                    if goes_on(below, ended | ending):
                         return True
                 return False
-            case ValueTest(yes=yes, no=no):
+            case flat.ValueTest(yes=yes, no=no):
                 return goes_on(yes, ended) or goes_on(no, ended)
-            case Fetch(then=then) | Ask(then=then):
+            case flat.Fetch(then=then) | flat.Ask(then=then):
                 return goes_on(then, ended)
-            case Firing(takes=takes, after=after):
+            case flat.Firing(takes=takes, after=after):
                 return after is not None and bool(ended & set(takes))
 
     return any(goes_on(tree, frozenset()) for tree in block.trees.values())
 
 
-def _origin(block: FlatBlock) -> Provenance:
+def _origin(block: flat.FlatBlock) -> Provenance:
     return Provenance(node=block.name, location=block.location)
 
 
-def _passed_on(block: FlatBlock) -> str | None:
-    """The head that a block puts into all of its outputs, token by token, and does nothing else."""
+def _passed_on(block: flat.FlatBlock) -> str | None:
+    """The head that a block copies to all of its outputs, if it does nothing else."""
     tree = block.trees[block.first]
-    if not isinstance(tree, HeadWait) or len(tree.heads) != 1 or not block.outputs:
+    if not isinstance(tree, flat.HeadWait) or len(tree.heads) != 1 or not block.outputs:
         return None
     (head,) = tree.heads
     for (tag,), below in tree.cases:
-        if not isinstance(below, Firing) or below.takes != (head,) or below.stores:
+        if not isinstance(below, flat.Firing) or below.takes != (head,) or below.stores:
             return None
-        if below.after != block.first and not (below.after is None and tag == DONE_TAG):
+        if below.after != block.first and not (below.after is None and tag == flat.DONE_TAG):
             return None
         puts = {put.channel: put for put in below.puts}
         if puts.keys() != block.outputs.keys() or any(put.tag != tag for put in puts.values()):
             return None
         values = [put.value for put in puts.values()]
         passed = [isinstance(v, Local) and v.name == block.values[head] for v in values]
-        if tag == VALUE_TAG and not all(passed):
+        if tag == flat.VALUE_TAG and not all(passed):
             return None
         if any(isinstance(value, Const) and value.value for value in values):
             return None
-        if tag != VALUE_TAG and any(not isinstance(v, Const | None) for v in values):
+        if tag != flat.VALUE_TAG and any(not isinstance(v, Const | None) for v in values):
             return None
     return head

@@ -1,4 +1,4 @@
-"""Programs of profile A as a graph: elements, links and memory ports.
+"""Programs of profile A as a graph, a second opinion on the interpreter: elements, links, ports.
 
 A link is the sender's FIFO, a mover and the receiver's FIFO: two channels with an endless relay
 between them.  The run's last firing comes one cycle after the number that the public simulator
@@ -17,15 +17,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from t2s.backends.cgra_tia.fabric import CoreParameters
+from t2s.backends.cgra_tia.fabric import ArrayWires, CoreParameters, Port, array_wires
 from t2s.backends.cgra_tia.lift.cell_machines import (
     CellMachine,
     PredicateState,
     TokenChannel,
-    reachable,
     states_of,
 )
-from t2s.backends.cgra_tia.program import CellProgram
+from t2s.backends.cgra_tia.program import CellProgram, Instruction
 from t2s.backends.cgra_tia.text.places import block_name
 from t2s.core.errors import UserError
 from t2s.core.expr import Cast, Expr, Local, const
@@ -39,51 +38,8 @@ from t2s.graph.verify import verify_graph
 MEMORY = "memory"
 """The input of a lifted graph: the words of the memory, unsigned."""
 
-_NORTH, _EAST, _SOUTH, _WEST = range(4)
 _PORT_DEPTH = 4
 _FLAG = UInt(8)
-
-Port = tuple[int, int]
-"""An element and a side."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArrayWires:
-    """Which output leads to which input, and the ports of the memory."""
-
-    links: Mapping[Port, Port]
-    reads: tuple[Port, ...]
-    writes: tuple[tuple[Port, Port], ...]
-
-
-def array_wires(shape: tuple[int, int] | None) -> ArrayWires:
-    """The wires of an array of a shape, or of one element alone (``None``)."""
-    if shape is None:
-        return ArrayWires(
-            links={}, reads=((0, _NORTH), (0, _EAST)), writes=(((0, _SOUTH), (0, _WEST)),)
-        )
-    rows, columns = shape
-    links: dict[Port, Port] = {}
-    for number in range(rows * columns):
-        row, column = divmod(number, columns)
-        pairs = (
-            (_EAST, number + 1, column + 1 < columns),
-            (_SOUTH, number + columns, row + 1 < rows),
-        )
-        for side, other, there in pairs:
-            if there:
-                back = (side + 2) % 4
-                links[number, side] = (other, back)
-                links[other, back] = (number, side)
-    last = (rows - 1) * columns
-    return ArrayWires(
-        links=links,
-        reads=tuple((column, _NORTH) for column in range(columns)),
-        writes=tuple(
-            ((last + column, _SOUTH), (last + column + 1, _SOUTH))
-            for column in range(0, columns - 1, 2)
-        ),
-    )
 
 
 def lift_array(
@@ -140,6 +96,12 @@ def memory_after(memory: Array, outputs: Mapping[str, Array]) -> Array:
             hint="the interpreter runs such programs",
         )
     return after
+
+
+def reachable(states: Sequence[PredicateState]) -> tuple[Instruction, ...]:
+    """The instructions that may fire."""
+    instructions = (i for state in states for group in state.groups for i in group.instructions)
+    return tuple({id(i): i for i in instructions}.values())
 
 
 @dataclass
