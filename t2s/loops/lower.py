@@ -8,13 +8,12 @@ conditions, so each loop has one body, whatever is merged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import assert_never
 
 from t2s.core.errors import InternalError
-from t2s.core.expr import TRUE, Const, Expr, Local, Select, apply, conjunction, equals
+from t2s.core.expr import TRUE, Const, Expr, Local, Select, apply, equals
 from t2s.core.ops import Op
 from t2s.core.types import Kind, Type
 from t2s.core.walk import walk
@@ -41,9 +40,8 @@ from t2s.loops.tensor_access import (
 )
 from t2s.sparse_repr.concrete.ir import Assign, Forall, Statement, Where, loops_of, result_of
 from t2s.sparse_repr.concrete.merge import Leaf, Merge, expression_of, merge_of
-from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative, Number
-from t2s.sparse_repr.notation.support import is_strict, vanishes
-from t2s.sparse_repr.notation.types import constant
+from t2s.sparse_repr.notation.ir import Access
+from t2s.sparse_repr.notation.support import StoredValue, StoredValues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +73,6 @@ class _StageLowering:
             stage,
             self.writer,
             {name: (one.list, one.length) for name, one in self.workspaces.items()},
-        )
-        self.values = LoopValues(
-            stage,
-            self.writer,
-            self.arithmetic,
-            self.scalars,
-            {name: workspace.values for name, workspace in self.workspaces.items()},
         )
         names = [self.result.variables[mode] for mode in stage.writes.modes]
         self.ordered = tuple(names)
@@ -361,7 +352,8 @@ class _StageLowering:
     # -- values -----------------------------------------------------------------------------------
 
     def _assign(self, assign: Assign, scope: Scope) -> None:
-        value, there = self.values.value(assign.value, scope, {})
+        computed = _LoopValues(self, scope).value(assign.value)
+        value, there = computed.value, computed.there
         name, writer = assign.result.tensor, self.writer
         if name in self.scalars:
             before = self.scalars[name]
@@ -419,110 +411,63 @@ def _variables(statement: Statement) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-# Values of expressions where loops are, and whether there are any.
+class _LoopValues(StoredValues[Expr, Expr]):
+    """Writes what an expression loads and computes at the point where loops are."""
 
+    never = FALSE
 
-@dataclass(frozen=True, slots=True)
-class LoopValues:
-    """Writes what an expression loads and computes; temporaries are locals, or in workspaces."""
+    def __init__(self, lowering: _StageLowering, scope: Scope) -> None:
+        self.lowering, self.scope = lowering, scope
+        self.semiring, self.type = lowering.stage.semiring, lowering.stage.type
+        self.loaded: dict[Access, StoredValue[Expr, Expr]] = {}
 
-    stage: LoopStage
-    writer: LoopWriter
-    arithmetic: Arithmetic
-    scalars: Mapping[str, Local]
-    workspaces: Mapping[str, str]
+    def number(self, number: float | int) -> Expr:
+        return Const(value=_computed_in(self.type, number), type=self.type)
 
-    def value(
-        self, value: Expression, scope: Scope, loaded: dict[Access, tuple[Expr, Expr | None]]
-    ) -> tuple[Expr, Expr | None]:
-        """The value of an expression, and whether there is one; see ``notation/evaluate.py``."""
-        found = self._value(value, scope, loaded)
-        return found.value, found.there
+    def apply(self, operator: Op, *operands: Expr) -> Expr:
+        return apply(operator, *operands)
 
-    def _value(
-        self, value: Expression, scope: Scope, loaded: dict[Access, tuple[Expr, Expr | None]]
-    ) -> _LoopValue:
-        semiring, type = self.stage.semiring, self.stage.type
-        known = constant(value, semiring)
-        if known is not None:
-            if not isinstance(value, Number):
-                known = _computed_in(type, known)  # -(1), for example, is 255 in uint8
-            return _LoopValue(Const(value=known, type=type), stored=FALSE, vanishes=False)
-        match value:
-            case Access():
-                if value not in loaded:
-                    loaded[value] = self._load(value, scope)
-                return _LoopValue(*loaded[value])
-            case Negative(value=inner):
-                found = self._value(inner, scope, loaded)
-                return replace(found, value=-found.value)
-            case Combine(operator=operator, left=left, right=right):
-                one = self._value(left, scope, loaded)
-                other = self._value(right, scope, loaded)
-                made: Expr = apply(semiring.operator(operator), one.value, other.value)
-                if not is_strict(value, semiring):
-                    stored = _either(one.stored, other.stored)
-                    return _LoopValue(made, stored, vanishes=vanishes(value, semiring))
-                needed = (one,) if operator is Op.DIVIDE else (one, other)
-                there = conjunction(*(side.there for side in needed))
-                if there is not None:
-                    zero = self.arithmetic.zero
-                    made = Select(condition=there, if_true=made, if_false=zero, type=type)
-                return _LoopValue(made, there)
-            case _:
-                raise ValueError("sums are loops in concrete index notation")
+    def zero_unless(self, where: Expr, value: Expr) -> Expr:
+        zero = self.lowering.arithmetic.zero
+        return Select(condition=where, if_true=value, if_false=zero, type=self.type)
 
-    def _load(self, access: Access, scope: Scope) -> tuple[Expr, Expr | None]:
-        """The value of a tensor where the loops are."""
-        writer, type = self.writer, self.stage.type
-        if access.tensor in self.scalars:
-            return self.scalars[access.tensor], None
+    def both(self, one: Expr, other: Expr) -> Expr:
+        return one & other
+
+    def either(self, one: Expr, other: Expr) -> Expr:
+        return one | other
+
+    def read(self, access: Access) -> StoredValue[Expr, Expr]:
+        if access.tensor in self.lowering.scalars:
+            return StoredValue(self.lowering.scalars[access.tensor], None)
+        if access not in self.loaded:
+            self.loaded[access] = self._load(access)
+        return self.loaded[access]
+
+    def _load(self, access: Access) -> StoredValue[Expr, Expr]:
+        writer, type, scope = self.lowering.writer, self.type, self.scope
         reached = scope.at(access)
-        if access.tensor in self.workspaces:
-            array = self.workspaces[access.tensor]
+        position: Expr
+        if access.tensor in self.lowering.workspaces:
+            array = self.lowering.workspaces[access.tensor].values
             position = scope.coordinates[access.variables[0]]
         else:
-            layout = self.stage.layout(access.tensor)
+            layout = self.lowering.stage.layout(access.tensor)
             array = writer.array(values_of(access.tensor), type)
             position = reached.position
             if isinstance(layout, ArrayLayout):
                 position = number(0)
                 for mode, name in enumerate(access.variables):
-                    step = number(1)
+                    step: Expr = number(1)
                     if mode not in layout.unit:
-                        step = writer.number(step_of(access.tensor, mode))  # type: ignore[assignment]
+                        step = writer.number(step_of(access.tensor, mode))
                     position = plus(position, times(scope.coordinates[name], step))
         if reached.present is None:
-            return writer.load("loaded", array, position, type), None
-        found = writer.fresh("loaded", self.arithmetic.zero)
+            return StoredValue(writer.load("loaded", array, position, type), None)
+        loaded = writer.fresh("loaded", self.lowering.arithmetic.zero)
         with writer.where(reached.present):
-            writer.load_into(found, array, position)
-        return found, reached.present
-
-
-@dataclass(frozen=True, slots=True)
-class _LoopValue:
-    """A value, and whether something of it is stored: ``None`` means that it always is.
-
-    It is there where that is so, and anyway unless it ``vanishes`` elsewhere.
-    """
-
-    value: Expr
-    stored: Expr | None
-    vanishes: bool = True
-
-    @property
-    def there(self) -> Expr | None:
-        return self.stored if self.vanishes else None
-
-
-def _either(one: Expr | None, other: Expr | None) -> Expr | None:
-    """Whether one of two conditions holds."""
-    if one is None or other is None:
-        return None
-    if FALSE in (one, other):
-        return other if one == FALSE else one
-    return one | other
+            writer.load_into(loaded, array, position)
+        return StoredValue(loaded, reached.present)
 
 
 def _computed_in(type: Type, number: float | int) -> float | int:

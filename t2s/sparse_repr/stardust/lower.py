@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 
-from t2s.core.expr import Expr, Local, Select, apply, conjunction, const
+from t2s.core.expr import Expr, Local, Select, apply, const
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
 from t2s.core.types import Type
@@ -21,7 +22,7 @@ from t2s.patterns.ir import (
     ScanHeader,
     binder_count,
 )
-from t2s.patterns.verify import verify_patterns
+from t2s.patterns.verify import BitSet, intersected, is_inside, united, verify_patterns
 from t2s.sparse_repr.concrete.ir import (
     Assign,
     ConcreteProgram,
@@ -31,7 +32,10 @@ from t2s.sparse_repr.concrete.ir import (
     reads_of,
     result_of,
 )
-from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative, Number
+from t2s.sparse_repr.concrete.merge import Leaf
+from t2s.sparse_repr.notation.ir import Access, print_expression
+from t2s.sparse_repr.notation.support import StoredValue, StoredValues
+from t2s.sparse_repr.semiring import PLUS_TIMES
 from t2s.sparse_repr.stardust.build import is_transfer
 from t2s.sparse_repr.stardust.coiteration import (
     AllCoordinates,
@@ -41,6 +45,7 @@ from t2s.sparse_repr.stardust.coiteration import (
     WalkedLevel,
     iteration_of,
     level_of,
+    set_of,
 )
 from t2s.sparse_repr.stardust.emitter import ArgumentMeaning, PatternEmitter, is_there, times
 from t2s.sparse_repr.stardust.entries import brought_words, joined_bits
@@ -175,9 +180,8 @@ class _PatternLowering:
             case Assign(value=value):
                 assert scope.writer is not None
                 assert scope.result is not None
-                scope.writer.put(
-                    scope.result, lower_value(value, scope, self.operands), scope.coordinates
-                )
+                computed = _PatternValues(scope, self.operands).value(value).value
+                scope.writer.put(scope.result, computed, scope.coordinates)
 
     def scalar(self, statement: Statement, scope: PatternScope) -> Expr:
         """The value of a statement that computes a scalar."""
@@ -189,7 +193,7 @@ class _PatternLowering:
             case Where(consumer=consumer, producer=producer):
                 return self.scalar(consumer, self.produced(producer, scope))
             case Assign(value=value):
-                return lower_value(value, scope, self.operands)
+                return _PatternValues(scope, self.operands).value(value).value
 
     def loop(self, loop: Forall, scope: PatternScope, *, reducing: bool) -> Expr | None:
         """A pattern; the sum that it takes, if it is a reduction."""
@@ -215,6 +219,7 @@ class _PatternLowering:
         value: Expr | None = None
         with emitter.scope() as body:
             inside = self.inside(loop, opened, scope, writes=writes)
+            inside = replace(inside, visited=self.visited(iteration, scope))
             if reducing:
                 value = self.scalar(loop.body, inside)
             else:
@@ -242,6 +247,18 @@ class _PatternLowering:
             assert before is not None
             writer.after(before, opened.count)
         return None
+
+    def visited(self, iteration: LoopIteration, scope: PatternScope) -> tuple[BitSet, ...]:
+        """The sets that the coordinates inside of a loop are in.
+
+        What a loop around says of operands that this one joins further down no longer holds: they
+        are there if their next level has the coordinate, too.
+        """
+        if not isinstance(iteration, JoinedLevels | CombinedLevels):
+            return scope.visited
+        names = {print_expression(access) for access in iteration.accesses}
+        others = (one for one in scope.visited if not names & frozenset[str]().union(*one))
+        return (*others, set_of(iteration.merge))
 
     def parallel(self, loop: Forall, iteration: LoopIteration) -> Parallel:
         """Iterations at a time; scans that are neither outermost nor innermost take ``sp``."""
@@ -381,63 +398,59 @@ class _PatternLowering:
         )
 
 
-# Expressions of index notation in patterns: operands are read where the expression is computed.
+class _PatternValues(StoredValues[Expr, BitSet]):
+    """The value of an expression where all its variables have coordinates.
 
+    A condition is the set of coordinates of operands at which it holds, so that what the loops
+    around imply is not tested again.
+    """
 
-def lower_value(value: Expression, scope: PatternScope, operands: PatternOperands) -> Expr:
-    """The value of an expression where all its variables have coordinates."""
-    return _ValueLowering(scope, operands).value(value)
+    semiring = PLUS_TIMES
+    never: BitSet = frozenset()
 
-
-class _ValueLowering:
     def __init__(self, scope: PatternScope, operands: PatternOperands) -> None:
         self.scope, self.operands = scope, operands
-        self.read: dict[Access, Expr] = {}
+        self.loaded: dict[Access, StoredValue[Expr, BitSet]] = {}
+        self.positions: dict[str, Expr] = {}
 
-    def value(self, value: Expression) -> Expr:
-        match value:
-            case Number(value=number):
-                return const(number, self.operands.type)
-            case Negative(value=inner):
-                return -self.value(inner)
-            case Access():
-                return self.operand(value)
-            case Combine(operator=Op.MULTIPLY, left=left, right=right):
-                product = self.value(left) * self.value(right)
-                return self.where_there(product, value)
-            case Combine(operator=operator, left=left, right=right):
-                return apply(operator, self.value(left), self.value(right))
-            case _:
-                raise TypeError("sums are loops in concrete index notation")
+    def number(self, number: float | int) -> Expr:
+        return const(number, self.operands.type)
 
-    def operand(self, access: Access) -> Expr:
-        scope = self.scope
-        if access.tensor in scope.scalars:
-            return scope.scalars[access.tensor]
-        if access not in self.read:
-            state = scope.states.get(access)
-            self.read[access] = self.operands.value(access, state, scope.coordinates)
-        return self.read[access]
+    def apply(self, operator: Op, *operands: Expr) -> Expr:
+        return apply(operator, *operands)
 
-    def where_there(self, product: Expr, value: Combine) -> Expr:
-        """A product of floats is 0 where a factor is not stored, whatever the others are."""
-        if not self.operands.type.is_float:
-            return product
-        there = conjunction(*(is_there(one) for one in self.optional(value)))
-        if there is None:
-            return product
-        zero = const(0.0, product.type)
-        return Select(condition=there, if_true=product, if_false=zero, type=product.type)
+    def both(self, one: BitSet, other: BitSet) -> BitSet:
+        return intersected(one, other)
 
-    def optional(self, value: Expression) -> Iterator[Expr]:
-        """The positions of direct factors that may be nowhere."""
-        match value:
-            case Combine(operator=Op.MULTIPLY, left=left, right=right):
-                yield from self.optional(left)
-                yield from self.optional(right)
-            case Negative(value=inner):
-                yield from self.optional(inner)
-            case Access():
-                state = self.scope.states.get(value)
-                if state is not None and state.optional:
-                    yield state.position
+    def either(self, one: BitSet, other: BitSet) -> BitSet:
+        return united(one, other)
+
+    def zero_unless(self, where: BitSet, value: Expr) -> Expr:
+        if not value.type.is_float:  # a product of integers with a zero is zero
+            return value
+        if any(is_inside(visited, where) for visited in self.scope.visited):
+            return value
+        order = list(self.positions)
+        terms = sorted(sorted(map(order.index, term)) for term in where)
+        stored = [
+            reduce(lambda a, b: a & b, (is_there(self.positions[order[n]]) for n in term))
+            for term in terms
+        ]
+        condition = reduce(lambda a, b: a | b, stored)
+        zero = const(0.0, value.type)
+        return Select(condition=condition, if_true=value, if_false=zero, type=value.type)
+
+    def read(self, access: Access) -> StoredValue[Expr, BitSet]:
+        if access.tensor in self.scope.scalars:
+            return StoredValue(self.scope.scalars[access.tensor], None)
+        if access not in self.loaded:
+            self.loaded[access] = self._load(access)
+        return self.loaded[access]
+
+    def _load(self, access: Access) -> StoredValue[Expr, BitSet]:
+        state = self.scope.states.get(access)
+        value = self.operands.value(access, state, self.scope.coordinates)
+        if state is None or not state.optional:
+            return StoredValue(value, None)
+        self.positions[print_expression(access)] = state.position
+        return StoredValue(value, set_of(Leaf(access=access)))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 
 from t2s.core.expr import Expr, Local, const
 from t2s.core.types import INT32
@@ -33,17 +33,14 @@ from t2s.patterns.ir import (
     ScanHeader,
     WriteMemory,
 )
-from t2s.patterns.verify import BitSet, intersected, is_inside, one_set, united
+from t2s.patterns.verify import BitSet, is_inside
 from t2s.sparse_repr.concrete.merge import Both, Either, Everything, Leaf, Merge
 from t2s.sparse_repr.notation.ir import Access
-from t2s.sparse_repr.stardust.coiteration import CombinedLevels
+from t2s.sparse_repr.stardust.coiteration import ALL, CombinedLevels, set_of
 from t2s.sparse_repr.stardust.emitter import ONE, WORD, PatternEmitter, PinningRule, add
 from t2s.sparse_repr.stardust.entries import all_bits, bits_of, put_foreach
 from t2s.sparse_repr.stardust.operands import OperandState, PatternOperands
 from t2s.sparse_repr.stardust.scope import OpenedLoop
-
-_ALL = "all"
-"""In place of an operand: the bits of all coordinates."""
 
 _Bits = tuple[Access, bool] | None
 """What words are of: an operand, all of its bits or those visited, or, of ``None``, the loop."""
@@ -86,32 +83,17 @@ class _Combination:
         """The operands; the loop's own scan is that of the last one."""
         return self.iteration.accesses
 
-    def own(self, access: Access) -> BitSet:
-        """The coordinates of an operand."""
-        return one_set(str(self.members.index(access)))
-
-    @property
+    @cached_property
     def visited(self) -> BitSet:
         """The coordinates of the loop."""
-        return self.set_of(self.iteration.merge)
-
-    def set_of(self, merge: Merge) -> BitSet:
-        match merge:
-            case Leaf(access=access):
-                return self.own(access)
-            case Both(members=members):
-                return intersected(*map(self.set_of, members))
-            case Either(members=members, everything=everything):
-                rest = [one_set(_ALL)] if everything else []
-                return united(*map(self.set_of, members), *rest)
-            case Everything():
-                raise TypeError("counters visit all coordinates")
+        return set_of(self.iteration.merge)
 
     def join(self, access: Access) -> JoinKind | None:
         """How a scan with an operand makes the iterations of the loop; ``None`` if none does."""
-        if is_inside(self.own(access), self.visited):
+        own = set_of(Leaf(access=access))
+        if is_inside(own, self.visited):
             return JoinKind.OR
-        return JoinKind.AND if is_inside(self.visited, self.own(access)) else None
+        return JoinKind.AND if is_inside(self.visited, own) else None
 
     def opened(self, counted: bool) -> OpenedLoop:
         """The loop, with what it takes in each iteration."""
@@ -134,7 +116,11 @@ class _Combination:
         headers.append(self.header(last))
         binders = self.binders(self.variable)
         numbers[last] = self.position(last, binders[3])
-        whole = {member for member in self.members if is_inside(self.visited, self.own(member))}
+        whole = {
+            member
+            for member in self.members
+            if is_inside(self.visited, set_of(Leaf(access=member)))
+        }
         return OpenedLoop(
             headers=tuple(headers),
             binders=binders,
@@ -212,7 +198,7 @@ class _Combination:
         """Build the bits of all operands, and pass on as many copies of them as scans take."""
         emitter, merge = self.emitter, self.iteration.merge
         queues = [bits_of(self.operands, one, self.variable, self.states) for one in self.members]
-        if any(_ALL in term for term in self.visited):
+        if any(ALL <= {term} for term in self.visited):
             queues.append(all_bits(self.operands, self.variable))
         words = [emitter.local("word", WORD) for _ in queues]
         body: list[PatternStatement] = [
