@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from t2s.core.expr import Const, Expr, Local, Parameter, Select, const, simplify
@@ -17,6 +17,7 @@ from t2s.patterns.ir import (
     WORD_BITS,
     Bind,
     DeclareMemory,
+    Foreach,
     Held,
     MemoryKind,
     PatternMemory,
@@ -24,6 +25,7 @@ from t2s.patterns.ir import (
     Pop,
     ProgramArgument,
     ReadMemory,
+    Reduce,
 )
 
 WORD = UInt(WORD_BITS)
@@ -211,7 +213,7 @@ class PatternEmitter:
             location=self.location,
         )
         self.near[name] = memory
-        statement = DeclareMemory(memory=memory, location=self.location)
+        statement = DeclareMemory(memory=memory)
         (self.head if whole else self.body).append(statement)
         return name
 
@@ -237,18 +239,31 @@ class PatternEmitter:
         if isinstance(value, Local | Parameter | Const):
             return value
         made = self.local(wanted, value.type)
-        self.put(Bind(target=made.name, value=value, location=self.location))
+        self.put(Bind(target=made.name, value=value))
         return made
 
     def read(self, wanted: str, memory: str, index: Expr, type: Type = INT32) -> Local:
         """A word of a memory."""
         made = self.local(wanted, type)
-        self.put(ReadMemory(target=made.name, memory=memory, index=index, location=self.location))
+        self.put(ReadMemory(target=made.name, memory=memory, index=index))
         return made
 
     def pop(self, local: Local, queue: str) -> Pop:
         """The statement that takes the next word of a queue."""
-        return Pop(target=local.name, queue=queue, location=self.location)
+        return Pop(target=local.name, queue=queue)
+
+
+def located(
+    body: Sequence[PatternStatement], location: SourceLocation | None
+) -> tuple[PatternStatement, ...]:
+    """The statements with the user's line, where they do not have one of their own."""
+
+    def visit(statement: PatternStatement) -> PatternStatement:
+        if isinstance(statement, Foreach | Reduce):
+            statement = replace(statement, body=located(statement.body, location))
+        return replace(statement, location=statement.location or location)
+
+    return tuple(map(visit, body))
 
 
 def _named(held: Held, last: str) -> str:

@@ -47,18 +47,13 @@ def brought_words(
 def _brought(
     operands: PatternOperands, one: LazyWord, segment: LevelSegment, number: Expr
 ) -> PatternStatement:
-    emitter, access = operands.emitter, one.access
+    access = one.access
     if access.tensor in operands.workspaces:
         arrays = operands.workspaces[access.tensor]
         memory = arrays.values if one.level is None else arrays.coordinates[one.level]
-        return ReadMemory(
-            target=one.local.name,
-            memory=memory,
-            index=add(segment.begin, number),
-            location=emitter.location,
-        )
+        return ReadMemory(target=one.local.name, memory=memory, index=add(segment.begin, number))
     queue = _streamed(operands, access, one.array, one.level, segment)
-    return Pop(target=one.local.name, queue=queue, location=emitter.location)
+    return Pop(target=one.local.name, queue=queue)
 
 
 def _streamed(
@@ -80,7 +75,6 @@ def _streamed(
             source=emitter.far_memory(held, type, size),
             begin=segment.begin,
             length=segment.length,
-            location=emitter.location,
         )
     )
     return queue
@@ -107,10 +101,7 @@ def joined_bits(
 
 
 def bits_of(
-    operands: PatternOperands,
-    access: Access,
-    variable: str,
-    states: Mapping[Access, OperandState],
+    operands: PatternOperands, access: Access, variable: str, states: Mapping[Access, OperandState]
 ) -> str:
     """A queue of the bits of an operand's level."""
     emitter, segment = operands.emitter, states[access].segment
@@ -126,7 +117,7 @@ def bits_of(
         number = emitter.local("entry")
         with emitter.scope() as body:
             read = emitter.read("coordinate", memory, add(segment.begin, number))
-            emitter.put(Push(queue=queue, value=read, location=emitter.location))
+            emitter.put(Push(queue=queue, value=read))
         put_foreach(emitter, segment.length, number, body)
     return _built(emitter, queue, segment.length, variable, held)
 
@@ -136,7 +127,7 @@ def all_bits(operands: PatternOperands, variable: str) -> str:
     emitter, extent = operands.emitter, operands.emitter.extent(variable)
     queue = emitter.queue(f"{variable}_all", INT32, PinningRule.BITS)
     number = emitter.local("coordinate")
-    push = Push(queue=queue, value=number, location=emitter.location)
+    push = Push(queue=queue, value=number)
     put_foreach(emitter, extent, number, [push])
     return _built(emitter, queue, extent, variable, None)
 
@@ -151,7 +142,6 @@ def put_foreach(
             header=CountHeader(extent=count, parallel=lanes),
             binders=(number.name,),
             body=tuple(body),
-            location=emitter.location,
         )
     )
 
@@ -162,15 +152,7 @@ def _built(
     """The bit vector of the coordinates of a queue."""
     name = f"{variable}_all_bits" if held is None else f"{held.tensor}_bits"
     made = emitter.bit_queue(name, held)
-    emitter.put(
-        BuildBits(
-            coordinates=queue,
-            count=count,
-            words=made,
-            bits=emitter.bits(variable),
-            location=emitter.location,
-        )
-    )
+    emitter.put(BuildBits(coordinates=queue, count=count, words=made, bits=emitter.bits(variable)))
     return made
 
 
@@ -186,7 +168,7 @@ def _copied_bits(
         pair = emitter.bit_queue(f"{one}_counted", held), emitter.bit_queue(f"{one}_filled", held)
         word = emitter.local("word", WORD)
         body.append(emitter.pop(word, one))
-        body += [Push(queue=copy, value=word, location=emitter.location) for copy in pair]
+        body += [Push(queue=copy, value=word) for copy in pair]
         pairs.append(pair)
     words = emitter.bits(variable) // WORD_BITS
     put_foreach(emitter, words, number, body)

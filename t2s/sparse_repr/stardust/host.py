@@ -23,13 +23,7 @@ from t2s.patterns.ir import (
 from t2s.sparse_repr.binding import Binding
 from t2s.sparse_repr.levels import Arrays
 from t2s.sparse_repr.notation.ir import Assignment
-from t2s.sparse_repr.stardust.emitter import (
-    CAPACITY,
-    BitsOf,
-    EntriesOf,
-    ExtentOf,
-    ScalarOf,
-)
+from t2s.sparse_repr.stardust.emitter import CAPACITY, BitsOf, EntriesOf, ExtentOf, ScalarOf
 from t2s.sparse_repr.stardust.lower import LoweredPatterns
 from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored
 

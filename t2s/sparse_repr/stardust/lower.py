@@ -47,7 +47,13 @@ from t2s.sparse_repr.stardust.coiteration import (
     level_of,
     set_of,
 )
-from t2s.sparse_repr.stardust.emitter import ArgumentMeaning, PatternEmitter, is_there, times
+from t2s.sparse_repr.stardust.emitter import (
+    ArgumentMeaning,
+    PatternEmitter,
+    is_there,
+    located,
+    times,
+)
 from t2s.sparse_repr.stardust.entries import brought_words, joined_bits
 from t2s.sparse_repr.stardust.multiway_scans import opened_combination
 from t2s.sparse_repr.stardust.operands import PatternOperands, facts_of
@@ -92,7 +98,7 @@ class _PatternLowering:
             environment=self.program.environment,
             arguments=tuple(emitter.meanings.values()),
             memories=tuple(emitter.far.values()),
-            body=(*emitter.head, *emitter.body),
+            body=located((*emitter.head, *emitter.body), self.program.location),
             results=tuple(self.results),
             location=self.program.location,
         )
@@ -231,17 +237,10 @@ class _PatternLowering:
             assert value is not None
             total = emitter.local("total", self.type)
             emitter.put(
-                Reduce(
-                    target=total.name,
-                    header=header,
-                    binders=binders,
-                    body=whole,
-                    value=value,
-                    location=emitter.location,
-                )
+                Reduce(target=total.name, header=header, binders=binders, body=whole, value=value)
             )
             return total
-        emitter.put(Foreach(header=header, binders=binders, body=whole, location=emitter.location))
+        emitter.put(Foreach(header=header, binders=binders, body=whole))
         if writes:
             assert writer is not None
             assert before is not None
@@ -349,24 +348,12 @@ class _PatternLowering:
             for binder in opened.binders[: binder_count(header)]
         )
         emitter.put(
-            Reduce(
-                target=count.name,
-                header=header,
-                binders=binders,
-                body=(),
-                value=const(1),
-                location=emitter.location,
-            )
+            Reduce(target=count.name, header=header, binders=binders, body=(), value=const(1))
         )
         return count
 
     def inside(
-        self,
-        loop: Forall,
-        opened: OpenedLoop,
-        scope: PatternScope,
-        *,
-        writes: bool,
+        self, loop: Forall, opened: OpenedLoop, scope: PatternScope, *, writes: bool
     ) -> PatternScope:
         """The scope in a loop: positions and segments of operands, the place in the result."""
         variable, operands = loop.variable, self.operands

@@ -107,7 +107,7 @@ class _Combination:
         for access in self.members[:-1]:
             queue = emitter.queue(f"{access.tensor}_positions", INT32, PinningRule.POSITIONS)
             binders = self.binders(f"{self.variable}_{access.tensor}")
-            push = Push(queue=queue, value=binders[3], location=emitter.location)
+            push = Push(queue=queue, value=binders[3])
             self.scan(self.header(access), binders, push)
             found = emitter.local(f"{self.variable}_in_{access.tensor}")
             self.taken.append(emitter.pop(found, queue))
@@ -138,12 +138,7 @@ class _Combination:
 
     def scan(self, header: ScanHeader, binders: tuple[Local, ...], body: PatternStatement) -> None:
         self.emitter.put(
-            Foreach(
-                header=header,
-                binders=tuple(binder.name for binder in binders),
-                body=(body,),
-                location=self.emitter.location,
-            )
+            Foreach(header=header, binders=tuple(binder.name for binder in binders), body=(body,))
         )
 
     def header(self, access: Access) -> ScanHeader:
@@ -178,19 +173,14 @@ class _Combination:
             parallel=Parallel(factor=emitter.lanes, variable="ip"),
         )
         binders = self.binders(f"{self.variable}_{access.tensor}")
-        write = WriteMemory(
-            memory=memory,
-            index=binders[2],
-            value=add(binders[3], ONE),
-            location=emitter.location,
-        )
+        write = WriteMemory(memory=memory, index=binders[2], value=add(binders[3], ONE))
         self.scan(header, binders, write)
         place, made = (emitter.local(f"{self.variable}_place") for _ in range(2))
         value = place - ONE
         self.taken += [
             # nowhere among the visited ones is a place of 0, and so nowhere in the operand
-            ReadMemory(target=place.name, memory=memory, index=found, location=emitter.location),
-            Bind(target=made.name, value=value, location=emitter.location),
+            ReadMemory(target=place.name, memory=memory, index=found),
+            Bind(target=made.name, value=value),
         ]
         return made
 
@@ -208,7 +198,7 @@ class _Combination:
 
         def named(name: str, value: Expr) -> Expr:
             made = emitter.local(name, WORD)
-            body.append(Bind(target=made.name, value=value, location=emitter.location))
+            body.append(Bind(target=made.name, value=value))
             return made
 
         joined = named("joined", _combined(merge, known, words[-1]))
@@ -216,7 +206,7 @@ class _Combination:
         def copies(key: _Bits, value: Expr, queue: str, held: Held | None, count: int) -> None:
             made = [emitter.bit_queue(queue, held) for _ in range(count)]
             self.left[key] = made
-            body.extend(Push(queue=one, value=value, location=emitter.location) for one in made)
+            body.extend(Push(queue=one, value=value) for one in made)
 
         copies(None, joined, f"{self.variable}_bits", None, len(self.members) + counted)
         for access, queue in zip(self.members, queues, strict=False):

@@ -157,15 +157,7 @@ class PatternOperands:
         begin, length = self.emitter.bind("first", begin), add(count, ONE)
         name = f"{access.tensor}_pos{level}"
         near = self.emitter.chip(name, MemoryKind.SRAM, INT32, length, pinned.rule, held)
-        self.emitter.put(
-            LoadBlock(
-                memory=near,
-                source=far,
-                begin=begin,
-                length=length,
-                location=self.emitter.location,
-            )
-        )
+        self.emitter.put(LoadBlock(memory=near, source=far, begin=begin, length=length))
         return replace(state, near=near)
 
     def settle(self, state: OperandState) -> OperandState:
@@ -274,11 +266,7 @@ class PatternOperands:
             near = emitter.chip(
                 access.tensor, pinned.kind, type, size, pinned.rule, held, swizzled=True, whole=True
             )
-            emitter.head.append(
-                LoadBlock(
-                    memory=near, source=far, begin=ZERO, length=size, location=emitter.location
-                )
-            )
+            emitter.head.append(LoadBlock(memory=near, source=far, begin=ZERO, length=size))
             self.whole[access.tensor] = near
         return self.whole[access.tensor]
 

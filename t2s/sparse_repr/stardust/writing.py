@@ -154,15 +154,7 @@ class ResultWriter:
         emitter = self.operands.emitter
         source = emitter.far_memory(*self.operands.far(far, "vals"))
         length = self.size(len(self.plan.levels))
-        emitter.put(
-            LoadBlock(
-                memory=self.arrays.values,
-                source=source,
-                begin=begin,
-                length=length,
-                location=emitter.location,
-            )
-        )
+        emitter.put(LoadBlock(memory=self.arrays.values, source=source, begin=begin, length=length))
 
     def array(self, array: str, level: int | None = None) -> str:
         """The memory that is written word by word."""
@@ -185,7 +177,7 @@ class ResultWriter:
 
     def _write(self, memory: str, index: Expr, value: Expr) -> None:
         emitter = self.operands.emitter
-        emitter.put(WriteMemory(memory=memory, index=index, value=value, location=emitter.location))
+        emitter.put(WriteMemory(memory=memory, index=index, value=value))
 
     def before(self, state: ResultState, segment: LevelSegment | None, count: Expr) -> ResultState:
         """Before a loop of the result, over ``segment`` of an operand, or ``count`` iterations."""
@@ -195,11 +187,7 @@ class ResultWriter:
             end = emitter.local(f"{plan.target.tensor}_end")
             emitter.put(
                 Update(
-                    target=end.name,
-                    memory=self.allocators[state.level],
-                    index=ZERO,
-                    value=count,
-                    location=emitter.location,
+                    target=end.name, memory=self.allocators[state.level], index=ZERO, value=count
                 )
             )
             begin = emitter.bind("begin", end - count)
@@ -262,13 +250,7 @@ class ResultWriter:
         if plan.mode is WriteMode.STREAMED:
             words = times(length, self._below(before.level + 1))
             emitter.put(
-                StoreStream(
-                    target=far,
-                    begin=before.base,
-                    length=words,
-                    queue=before.memory,
-                    location=emitter.location,
-                )
+                StoreStream(target=far, begin=before.base, length=words, queue=before.memory)
             )
             return
         emitter.put(
@@ -277,7 +259,6 @@ class ResultWriter:
                 begin=before.base,
                 length=self._below(before.level),
                 memory=before.memory,
-                location=emitter.location,
             )
         )
 
@@ -287,7 +268,7 @@ class ResultWriter:
         match plan.mode:
             case WriteMode.STREAMED:
                 assert state.memory is not None
-                emitter.put(Push(queue=state.memory, value=value, location=emitter.location))
+                emitter.put(Push(queue=state.memory, value=value))
             case WriteMode.STAGED:
                 assert state.memory is not None
                 levels = slice(plan.communicate, None)
@@ -306,7 +287,6 @@ class ResultWriter:
                         memory=self.array("vals"),
                         index=index,
                         value=value,
-                        location=emitter.location,
                     )
                 )
 
