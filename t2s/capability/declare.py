@@ -40,7 +40,6 @@ def make_capability(
     strides: str | Strides | Mapping[str, str | Strides] = Strides.DENSE,
     properties: Mapping[str, str | tuple[str, ...]] | None = None,
     semirings: Sequence[Semiring] = (PLUS_TIMES,),
-    reorders: bool = True,
     location: SourceLocation | None = None,
 ) -> Capability:
     """A capability of its text and of what is said of its tensors; checked.
@@ -74,7 +73,6 @@ def make_capability(
         needs=needs,
         types=_types(types, where),
         semirings=tuple(semirings),
-        reorders=reorders,
         location=where,
     )
     verify_capability(made)

@@ -8,7 +8,7 @@ those of the call, so of a tile where there are tiles [Mosaic, sec. 4.2].
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import assert_never
 
@@ -163,7 +163,6 @@ class Capability(Term):
     semirings: tuple[Semiring, ...] = (PLUS_TIMES,)
     overwritten: str | None = None
     accumulates: bool = False
-    reorders: bool = True
     location: SourceLocation | None = field(default=None, compare=False)
 
     def needs_of(self, tensor: str) -> OperandNeeds:
@@ -481,10 +480,3 @@ class _ConditionParser:
             expected=expected,
             given="the end" if ended else self.tokens[self.at].text,
         )
-
-
-def with_condition(capability: Capability, condition: Condition) -> Capability:
-    """The capability under one more condition."""
-    if capability.condition == ALWAYS:
-        return replace(capability, condition=condition)
-    return replace(capability, condition=AllOf(parts=(capability.condition, condition)))

@@ -161,7 +161,6 @@ def fewest(
     function: ExternalFunction,
     reshape: Reshape = AS_IT_STANDS,
     extents: Mapping[str, int] | None = None,
-    asked: ReshapeRequest = ReshapeRequest(),
 ) -> tuple[PartMapping, ...]:
     """The mappings with as few fixed variables as possible.
 
@@ -169,7 +168,7 @@ def fewest(
     alike.
     """
     found: list[PartMapping] = []
-    for one in mappings(part, function, reshape, extents, asked):
+    for one in mappings(part, function, reshape, extents):
         if found and len(one.fixed) > len(found[0].fixed):
             break
         same = [other for other in found if other.fixed == one.fixed]

@@ -204,9 +204,8 @@ class _Printer:
                 yield f"{indent}for ({at} = {first}; {at} < {last}; {at}++) {{"
                 yield from self._block(body, depth + 1)
                 yield f"{indent}}}"
-            case WhileLoop(head=head, condition=condition, body=body):
+            case WhileLoop(condition=condition, body=body):
                 yield f"{indent}for (;;) {{"
-                yield from self._block(head, depth + 1)
                 yield f"{indent}    if (!({self._value(condition)}))"
                 yield f"{indent}        break;"
                 yield from self._block(body, depth + 1)

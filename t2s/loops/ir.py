@@ -82,9 +82,8 @@ class CountingLoop(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhileLoop(Term):
-    """``head`` computes the condition, before each iteration."""
+    """The body as long as a condition holds."""
 
-    head: tuple[LoopStatement, ...]
     condition: Expr
     body: tuple[LoopStatement, ...]
 
@@ -301,20 +300,12 @@ class LoopWriter:
         self._add(CountingLoop(name=name, start=start, end=end, body=body))
 
     @contextmanager
-    def head(self) -> Iterator[list[LoopStatement]]:
-        """Statements that are put elsewhere."""
-        self._blocks.append([])
-        made: list[LoopStatement] = []
-        yield made
-        made += self._blocks.pop()
-
-    @contextmanager
-    def repeating(self, condition: Expr, head: list[LoopStatement] | None = None) -> Iterator[None]:
-        """A loop while a condition holds, which ``head`` computes."""
+    def repeating(self, condition: Expr) -> Iterator[None]:
+        """A loop while a condition holds."""
         self._blocks.append([])
         yield
         body = tuple(self._blocks.pop())
-        self._add(WhileLoop(head=tuple(head or ()), condition=condition, body=body))
+        self._add(WhileLoop(condition=condition, body=body))
 
     @contextmanager
     def where(self, condition: Expr | None) -> Iterator[None]:

@@ -5,7 +5,6 @@ Loops around calls by address are run here too."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, assert_never
 
@@ -36,6 +35,8 @@ from t2s.loops.ir import (
     StoreElement,
     WhileLoop,
 )
+
+Array = np.ndarray[Any, Any]
 
 
 @lru_cache(maxsize=64)
@@ -209,7 +210,6 @@ class _Emitter:
         head, body, after = block("head"), block("body"), block("after")
         builder.branch(head)
         builder.position_at_end(head)
-        self._all(loop.head)
         builder.cbranch(self._value(loop.condition), body, after)
         builder.position_at_end(body)
         self._all(loop.body)
@@ -251,35 +251,23 @@ class _Emitter:
                     builder.store(builder.load(self._argument(argument.name), POINTER), pointer)
 
 
-# Running loops around calls by address.
+def run_nest(
+    nest: NestedCall, address: int, arrays: Mapping[str, Array], numbers: Mapping[str, int]
+) -> int | None:
+    """Make all calls.  The status of one that failed, which was the last; ``None`` if none did.
 
-Array = np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NestRun:
-    """What loops around a call run on: its address, arrays and numbers by the arguments' names.
-
-    The first value of an array is where the loops begin.
+    ``address`` is that of the function; arrays and numbers are by the arguments' names.  The first
+    value of an array is where the loops begin.
     """
-
-    nest: NestedCall
-    address: int
-    arrays: Mapping[str, Array]
-    numbers: Mapping[str, int]
-
-
-def run_nest(run: NestRun) -> int | None:
-    """Make all calls.  The status of one that failed, which was the last; ``None`` if none did."""
     with preparation():
-        function = nest_of(run.nest)
+        function = nest_of(nest)
         code = machine_code(function)
-    numbers = {**run.numbers, FUNCTION: run.address, STATUS: 0}
+    numbers = {**numbers, FUNCTION: address, STATUS: 0}
     table = np.zeros(1 + len(function.arguments), np.int64)
     for argument in function.arguments:
         array = isinstance(argument, LoopArray)
         table[function.slot(argument.name)] = (
-            run.arrays[argument.name].ctypes.data if array else numbers[argument.name]
+            arrays[argument.name].ctypes.data if array else numbers[argument.name]
         )
     failed = code.run(table.ctypes.data, 0)
     return int(table[function.slot(STATUS)]) if failed else None

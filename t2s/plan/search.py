@@ -614,18 +614,6 @@ def candidates(
     return tuple(found)
 
 
-def refusal_of(
-    assignment: Assignment,
-    part: Expression,
-    function: ExternalFunction,
-    reshape: Reshape = EVERYTHING,
-    extents: Mapping[str, int] | None = None,
-) -> UserError | None:
-    """The first rule by which a function does not compute a part; ``None`` if it does."""
-    found = _refused(assignment, part, function, reshape, extents)
-    return None if found is None else found.error()
-
-
 def nearest_miss(
     assignment: Assignment,
     function: ExternalFunction,
@@ -636,7 +624,7 @@ def nearest_miss(
     found: list[tuple[int, int, UserError]] = []
     for number, part in enumerate(parts_of(assignment)):
         try:
-            refused = _refused(assignment, part, function, reshape, extents)
+            refused = refusal_of(assignment, part, function, reshape, extents)
         except UserError:
             continue  # it is there twice
         if refused is not None:
@@ -648,13 +636,14 @@ def nearest_miss(
     return f"{nearest.message}; expected {nearest.expected}, given {nearest.given}"
 
 
-def _refused(
+def refusal_of(
     assignment: Assignment,
     part: Expression,
     function: ExternalFunction,
     reshape: Reshape,
     extents: Mapping[str, int] | None,
 ) -> Refusal | None:
+    """Why a function does not compute a part; ``None`` if it does."""
     formats = {tensor.name: tensor.format for tensor in assignment.tensors}
     properties = {tensor.name: tensor.properties for tensor in assignment.tensors}
     taken = find_part(assignment, part, assignment.location)
