@@ -29,6 +29,7 @@ FLOAT = Float(32)
 VECTOR_TYPES = tuple(one for one in TYPES if one.bits >= (32 if one.is_float else 8))
 
 _NAME = "vectors of this CPU"
+_HOW = 'python -m pip install "llvmlite>=0.47"'
 _FLOAT = MappingProxyType(
     {Op.ADD: "fadd", Op.SUBTRACT: "fsub", Op.MULTIPLY: "fmul", Op.DIVIDE: "fdiv"}
 )
@@ -170,7 +171,7 @@ def vector_functions(*functions: VectorFunction) -> Mapping[str, ExternalFunctio
     where = user_location()
     stated = {function.name: _checked(function, where) for function in functions}
     texts = (_text(function, stated[function.name], where) for function in functions)
-    library = LibraryOf(name=_NAME, llvm="\n".join(texts))
+    library = LibraryOf(name=_NAME, llvm="\n".join(texts), how_to_get=_HOW)
     found = {}
     for function in functions:
         variable = stated[function.name].result.variables[0]
