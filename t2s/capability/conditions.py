@@ -1,7 +1,8 @@
 """Conditions: over the variables of a match, evaluated as far as extents are known.
 
 A *mode* of a function is what it sees as one dimension: the concrete variables that are fused into
-it, none of one of extent 1.  Its name is theirs, joined by ``*``.  There are three answers.
+it, or none for a promoted mode of extent 1.  Its name is theirs, joined by ``*``.  A condition is
+true, false, or open while extents are not known.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ def _over_modes(
 
 
 _UNKNOWN = Calculated(operator=Op.MODULO, left=WholeNumber(value=0), right=WholeNumber(value=0))
-"""A quantity that there is not, as ``I[2]`` of a shorter list: no comparison with it holds."""
+"""A quantity that does not exist, such as ``I[2]`` of a shorter list; no comparison holds."""
 
 
 def _extent_of(mode: Mode) -> Quantity:
@@ -149,7 +150,7 @@ def _extent_of(mode: Mode) -> Quantity:
 
 
 def names_of(condition: Condition) -> tuple[str, ...]:
-    """The modes whose extents a condition without lists asks for."""
+    """The modes whose extents a condition without lists depends on."""
     found = (term.variable for term in walk(condition) if isinstance(term, VariableExtent))
     return tuple(dict.fromkeys(found))
 
@@ -240,7 +241,7 @@ Test = Callable[[Sequence[int]], bool]
 
 
 def compiled(condition: Condition, names: Sequence[str]) -> Test:
-    """The condition as a function of the extents of these modes; it asks for no others."""
+    """The condition as a function of extents; it depends on no other modes than these."""
     places = {name: number for number, name in enumerate(names)}
 
     def quantity(value: Quantity) -> Callable[[Sequence[int]], int]:
@@ -276,7 +277,7 @@ def compiled(condition: Condition, names: Sequence[str]) -> Test:
 
 
 def _divides(condition: Condition) -> bool:
-    """Whether something in a condition may be divided by zero."""
+    """Whether a condition may divide by zero."""
     return any(
         isinstance(term, Calculated)
         and term.operator in (Op.DIVIDE, Op.MODULO)
@@ -286,6 +287,6 @@ def _divides(condition: Condition) -> bool:
 
 
 def numbers_of(condition: Condition) -> tuple[int, ...]:
-    """The numbers that stand in a condition, in order."""
+    """The numbers in a condition, in order."""
     found = (term.value for term in walk(condition) if isinstance(term, WholeNumber))
     return tuple(sorted(set(found)))

@@ -1,4 +1,4 @@
-"""Making functions: a statement, what is said of its tensors, and how it is called."""
+"""Declaring functions: a statement, requirements on its tensors, and how it is called."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from t2s.sparse_repr.notation.types import TYPES
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 
 Statement = str | Capability | Assignment | Tensor
-"""What a function computes: a text, an assignment, or the tensor that one is for."""
+"""What a function computes: a text, an assignment, or the tensor that an assignment defines."""
 
 
 def make_capability(
@@ -42,11 +42,11 @@ def make_capability(
     semirings: Sequence[Semiring] = (PLUS_TIMES,),
     location: SourceLocation | None = None,
 ) -> Capability:
-    """A capability of its text and of what is said of its tensors; checked.
+    """A checked capability, from its text and the requirements on its tensors.
 
-    In place of a text an assignment of Python says a statement without lists, and its formats.
-    ``types`` are names of types; ``formats`` the letters of formats, several with ``|`` between
-    them; ``strides`` one for all tensors, or one for each, rows if nothing is said of a tensor.
+    Instead of a text, an assignment of Python gives a statement without lists, and its formats.
+    ``types`` are names of types; ``formats`` the letters of formats, alternatives separated by
+    ``|``; ``strides`` one requirement for all tensors, or one for each (dense rows by default).
     """
     where = location or user_location()
     _check_kinds(types, formats, properties, semirings, where)
@@ -97,21 +97,23 @@ def make_function(
     location: SourceLocation | None = None,
     **said: Any,
 ) -> ExternalFunction:
-    """A function of a library (``call``) or of Python (``python``); ``said`` goes to its statement.
+    """A function of a library (``call``) or of Python (``python``).
 
-    Raises ``UserError`` for a statement that means nothing, for a function in Python whose
-    parameters are not its tensors, and for a call that names what the statement does not have.
+    ``requirements`` are the keywords of ``make_capability``.
+
+    Raises ``UserError`` for an invalid statement, for a function in Python whose parameters are
+    not its tensors, and for a call that refers to names that the statement does not have.
     """
     where = location or user_location()
     _check_name(name, where)
     _check_interface(name, index, checker, where)
     if isinstance(capability, Capability) and not said:
-        made = capability  # as make_capability has checked it
+        made = capability  # make_capability has checked it
     else:
         made = make_capability(capability, location=where, **said)
     if (call is None) == (python is None):
         raise UserError(
-            f"{name} is called in no way, or in two",
+            f"{name} must have either call= or python=",
             location=where,
             expected="a call of a library, or a function in Python",
         )
@@ -142,8 +144,8 @@ def function(
 ) -> Callable[[Callable[..., Any]], ExternalFunction]:
     """The short form: a decorator of a function in Python on numpy views.
 
-    Its parameters are the tensors of the statement: it writes the result, or returns it where the
-    result is none of them.  Operands that are overwritten are given once.
+    Its parameters are the tensors of the statement: it writes the result, or returns it if the
+    result is not among them.  An operand that is overwritten is passed once.
     """
     where = user_location()
 
@@ -157,7 +159,7 @@ def function(
 
 
 def _stated(statement: Statement, where: SourceLocation) -> tuple[Capability, dict[str, Format]]:
-    """The capability that a text says, or an assignment of Python, with its formats."""
+    """The capability of a text or of an assignment in Python, with the formats of its tensors."""
     if isinstance(statement, Capability):
         return statement, {}
     if isinstance(statement, Tensor):
@@ -181,7 +183,7 @@ def _stated(statement: Statement, where: SourceLocation) -> tuple[Capability, di
 def _check_kinds(
     types: Any, formats: Any, properties: Any, semirings: Any, where: SourceLocation
 ) -> None:
-    """What is said of a function is of the kinds that it can be."""
+    """Check the types of the requirements."""
     for what, given, kinds, expected in (
         ("types", types, (str, Sequence), 'names of types, such as "float32 float64"'),
         ("formats", formats, (Mapping, type(None)), 'formats by name, such as {"x": "ds"}'),
@@ -212,7 +214,7 @@ def _check_kinds(
 def _check_name(name: Any, where: SourceLocation) -> None:
     if not isinstance(name, str) or not name or not name.isprintable():
         raise UserError(
-            "a function has a name, for plans and errors",
+            "the name of a function must be a string",
             location=where,
             expected='a text of one line, such as "sgemm"',
             given=repr(name),
@@ -220,10 +222,10 @@ def _check_name(name: Any, where: SourceLocation) -> None:
 
 
 def _check_interface(name: str, index: Any, checker: Any, where: SourceLocation) -> None:
-    """The integers of an interface are a type of these; a checker is called with a mapping."""
+    """Check the integer type of an interface, and that a checker can be called."""
     if index is not None and not (isinstance(index, Type) and index.is_integer):
         raise UserError(
-            f"the integers of the interface of {name} have the wrong type",
+            f"the index type of {name} is not an integer type",
             location=where,
             expected="index=Int(32) or Int(64)",
             given=str(index),
@@ -232,7 +234,7 @@ def _check_interface(name: str, index: Any, checker: Any, where: SourceLocation)
         raise UserError(
             f"the checker of {name} is not a function",
             location=where,
-            expected="a function of a mapping that says whether it is one",
+            expected="a function that accepts or rejects a mapping",
             given=repr(checker),
         )
 
@@ -267,7 +269,7 @@ def _parameters(
 def _check_returned(
     name: str, given: Sequence[str], made: Capability, where: SourceLocation
 ) -> None:
-    """A sparse result is returned: nobody knows before how much it stores."""
+    """A sparse result has to be returned: how much it stores is not known before the call."""
     result = made.result.tensor
     formats = made.needs_of(result).formats
     if formats and result in given and not made.overwritten:

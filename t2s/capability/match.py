@@ -1,9 +1,9 @@
-"""Matching: whether a part is what a function computes, for given reshapings.
+"""Matching: whether a function computes a part, under given reshapings.
 
 Both are in normal form.  Terms are paired with terms, factors with factors, in every way that the
-laws of a commutative semiring allow; variables are mapped injectively, lists take every cut; sums
-are mapped exactly; an abstract tensor is one concrete tensor at one slice.  So what is found is
-right, and what is not found is not a renaming of the function's statement.
+laws of a commutative semiring allow; variables are mapped injectively, lists to any run of modes,
+sums exactly, and an abstract tensor to one concrete tensor at one slice.  So every match is
+correct, and a part without a match is not a renaming of the function's statement.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from t2s.sparse_repr.notation.ir import (
 )
 
 MOST_PERMUTED = 5
-"""Modes of an operand of which all orders are tried."""
+"""Operands of at most this many modes are tried in all orders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reshaping:
-    """Reshapings: which variables are fixed, fused and promoted, and what is let pass.
+    """Which variables are fixed, fused and promoted, and which mismatches are tolerated.
 
-    ``fused`` are runs of variables that become one mode.  With ``transposes`` modes may be seen in
-    any order; with ``converts`` sparse operands may be converted, with ``densifies`` to dense ones.
+    ``fused`` are runs of variables that become one mode.  ``transposes`` tolerates any order of
+    modes, ``converts`` other sparse formats, and ``densifies`` sparse operands in place of dense.
     """
 
     fixed: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class Reshaping:
 
 @dataclass(frozen=True, slots=True)
 class OperandMatch:
-    """Which concrete tensor an abstract one is, at which slice, in which modes.
+    """The concrete tensor of an abstract one: its slice and its modes.
 
     ``pattern`` has the number of variables of each mode, 0 of a promoted one.
     """
@@ -69,7 +69,7 @@ class MatchState:
     reads: tuple[tuple[str, Access], ...] = ()
 
     def used(self) -> set[Mode]:
-        """The modes that are images already."""
+        """The modes that are images of a variable or of a list."""
         return {*self.images.values(), *(mode for modes in self.lists.values() for mode in modes)}
 
     def all_of(self, variables: Sequence[str]) -> tuple[Mode, ...]:
@@ -84,7 +84,7 @@ class MatchState:
 
 
 def can_fix(part: PartForm, way: Reshaping) -> bool:
-    """A fixed variable is summed by all terms or by none; sparse operands have slices there."""
+    """A fixed variable is summed by all terms or by none, and sparse operands have slices at it."""
     for name in way.fixed:
         if name not in part.free and not all(name in summand.summed for summand in part.summands):
             return False
@@ -93,7 +93,7 @@ def can_fix(part: PartForm, way: Reshaping) -> bool:
 
 
 def _may_slice(part: PartForm, access: Access, way: Reshaping) -> bool:
-    """Whether an operand has slices at its fixed variables, as it is or as it may be stored."""
+    """Whether an operand can be sliced at its fixed variables, converted if that is allowed."""
     stored = part.formats[access.tensor]
     if part.dense(access.tensor) or way.densifies or (way.converts and stored.plain):
         return True
@@ -101,7 +101,7 @@ def _may_slice(part: PartForm, access: Access, way: Reshaping) -> bool:
 
 
 def modes_of(variables: Sequence[str], fusion: Mapping[str, Mode]) -> tuple[Mode, ...] | None:
-    """Variables as modes; ``None`` if fused ones are not right beside each other."""
+    """Variables as modes; ``None`` if fused ones are not adjacent."""
     found: list[Mode] = []
     at = 0
     while at < len(variables):
@@ -132,7 +132,7 @@ class _Matcher:
         stored = capability.needs_of(capability.result.tensor).formats
         sparse = bool(stored) and not all(level.full for level in stored[0].levels)
         if sparse and (way.fixed or way.promoted or way.fused):
-            return  # a sparse result is made by one call
+            return  # a single call makes all of a sparse result
         wanted = function_form(self.function, self.part.semiring)
         if len(wanted) != len(self.part.summands):
             return
@@ -151,7 +151,7 @@ class _Matcher:
         return tuple(name for name in variables if name not in self.way.promoted)
 
     def _modes(self, variables: Sequence[str]) -> tuple[Mode, ...] | None:
-        """Concrete variables as modes; ``None`` if fused ones are not right beside each other."""
+        """Concrete variables as modes; ``None`` if fused ones are not adjacent."""
         return modes_of(variables, self.fusion)
 
     def _summed(self, one: Summand) -> set[Mode] | None:
@@ -227,17 +227,17 @@ class _Matcher:
         stays = sparse and bool(self.capability.needs_of(wanted.tensor).formats)
         left = tuple((name,) for name in given.variables if name not in self.way.fixed)
         if stays and left != modes:
-            return  # what stays sparse is not fused
+            return  # modes of a sparse operand cannot be fused
         transposes = self.way.transposes and (not stays or self._may_reorder(given))
         for order in self._orders(modes, transposes=transposes):
             if before is not None and self._reordered(order, modes) != self._reordered(
                 before.modes, self._modes_of(before.access)
             ):
-                continue  # one array is handed over, in one order
+                continue  # the call gets one array, in one order
             for found in _unified(names, order, self.capability.lists, state):
                 pattern = self._pattern(wanted, found)
                 if before is not None and pattern != before.pattern:
-                    continue  # and in one shape
+                    continue  # and of one shape
                 seen = OperandMatch(given, order, order != modes, pattern)
                 tensors = {wanted.tensor: seen, **found.tensors}
                 reads = (*found.reads, (wanted.tensor, given))
@@ -282,7 +282,7 @@ class _Matcher:
         )
 
     def _fits(self, wanted: Access, given: Access, sparse: bool) -> bool:
-        """Whether the tensor is stored as the function wants it, or may be converted."""
+        """Whether the tensor is stored as the function requires, or may be converted."""
         needs = self.capability.needs_of(wanted.tensor)
         if set(needs.properties) - set(self.part.properties.get(given.tensor, ())):
             return False
@@ -310,7 +310,7 @@ class _Matcher:
 def _unified(
     names: Sequence[str], modes: Sequence[Mode], lists: Sequence[str], state: MatchState
 ) -> Iterator[MatchState]:
-    """All ways to lay variables and lists over modes, one after the other."""
+    """All ways to assign modes to variables and lists, in order."""
     if not names:
         if not modes:
             yield state
@@ -345,7 +345,7 @@ def _unified(
 
 
 def view_of(name: str, wanted: Access, state: MatchState, promoted: Sequence[str]) -> OperandView:
-    """The operand that an abstract tensor is; a promoted variable is a mode of extent 1."""
+    """The operand behind an abstract tensor; a promoted variable is a mode of extent 1."""
     seen = state.tensors[name]
     left = list(seen.modes)
     found: list[Mode] = []

@@ -1,8 +1,8 @@
 """Parts of a statement: found, taken out with the sums that are private to them, and normalized.
 
 A part is a set of factors of one product, or a set of terms of one sum, or a subtree: ``C*D`` is a
-part of ``B*C*D`` although the tree is ``(B*C)*D``.  A sum over variables that no other factor has
-goes with it, where nothing but factors is in between.
+part of ``B*C*D`` although the tree is ``(B*C)*D``.  Sums over variables that no other factor has
+are private to the part, if only factors are in between.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenOut:
-    """A part with its private sums, and what is left: a function of what stands in its place."""
+    """A part with its private sums, and the rest as a function of what replaces the part."""
 
     value: Expression
     free: tuple[str, ...]
@@ -51,7 +51,7 @@ class TakenOut:
 def find_part(
     assignment: Assignment, wanted: Expression, location: SourceLocation | None
 ) -> TakenOut:
-    """The part of an assignment.  Raises ``UserError`` unless it is there once."""
+    """Find a part of an assignment.  Raises ``UserError`` unless it occurs exactly once."""
     found = list(_places(assignment, wanted))
     if len(found) == 1:
         return found[0]
@@ -84,7 +84,7 @@ def terms_of(value: Expression) -> tuple[tuple[int, Expression], ...]:
 
 
 def product_of(factors: Sequence[Expression]) -> Expression:
-    """The product of one factor or more."""
+    """The product of one or more factors."""
     value = factors[0]
     for factor in factors[1:]:
         value = Combine(operator=Op.MULTIPLY, left=value, right=factor)
@@ -92,9 +92,9 @@ def product_of(factors: Sequence[Expression]) -> Expression:
 
 
 def sum_of(terms: Sequence[tuple[int, Expression]]) -> Expression:
-    """The sum of one signed term or more; it begins with no negative number, if it can be."""
+    """The sum of one or more signed terms, a positive one first if there is any."""
     first, *others = terms
-    if first[0] < 0 and not accesses(first[1]):  # -3 is not a uint8, and b - 3 has a value
+    if first[0] < 0 and not accesses(first[1]):  # -3 is not a uint8, but b - 3 is computed in it
         at = next((at for at, (_, one) in enumerate(others) if accesses(one)), None)
         if at is not None:
             others = [first, *others[:at], *others[at + 1 :]]
@@ -108,13 +108,13 @@ def sum_of(terms: Sequence[tuple[int, Expression]]) -> Expression:
 
 
 def _without(items: Sequence[Expression], some: Sequence[Expression]) -> list[Expression] | None:
-    """The items without some of them, each once; ``None`` if they are not all there."""
+    """The items without some of them, each removed once; ``None`` if any is missing."""
     left = _without_pairs([(1, item) for item in items], [(1, one) for one in some])
     return None if left is None else [one for _, one in left]
 
 
 def _ordered(value: Expression) -> Expression:
-    """The expression with the factors of every product in one order: ``*`` commutes."""
+    """The expression with the factors of every product sorted, as ``*`` commutes."""
 
     def visit(term: Term) -> Term:
         term = rebuild(term, visit)
@@ -166,7 +166,7 @@ class _Products:
         around: tuple[str, ...],
         left: Callable[[Expression], Expression],
     ) -> Iterator[TakenOut]:
-        """``around`` are the sums with nothing but factors in between."""
+        """``around`` are the enclosing sums with only factors in between."""
         match value:
             case Sum(variables=variables, value=inner):
                 yield from self.visit(
@@ -239,7 +239,7 @@ def _in_product(
 
 
 def _without_sums(value: Expression, private: tuple[str, ...]) -> Expression:
-    """The expression without the sums over variables that nothing has any more."""
+    """The expression without sums over variables that no longer occur."""
 
     def visit(term: Term) -> Term:
         new = rebuild(term, visit)
@@ -301,7 +301,7 @@ def _sums(assignment: Assignment, wanted: Expression, sums: set[str] | None) -> 
 def _without_pairs(
     terms: Sequence[tuple[int, Expression]], some: Sequence[tuple[int, Expression]]
 ) -> list[tuple[int, Expression]] | None:
-    """The terms without some of them, each once; ``None`` if they are not all there."""
+    """The terms without some of them, each removed once; ``None`` if any is missing."""
     left = list(terms)
     keys = [(sign, _ordered(one)) for sign, one in terms]
     for sign, one in some:
@@ -336,16 +336,15 @@ def _terms_taken(
 
 # The normal form of an expression: a sum of terms, each a sum of products of factors.
 #
-# A factor is an access, or a subtree that only an equal one matches: a quotient, a minimum or a
-# maximum, a number of a semiring other than plus-times.  ``-`` is ``+`` with a coefficient -1.
-# That the normal form is the same function is a theorem about sums of products in a commutative
-# semiring.
+# A factor is an access, or a subtree that only matches an equal one: a quotient, a minimum or a
+# maximum, a constant in a semiring other than plus-times.  ``-`` is ``+`` with a coefficient of -1.
+# The normal form computes the same by the laws of commutative semirings.
 
 MOST_SCALED = 4
-"""Terms with a coefficient of which all subsets are tried as products with a scalar."""
+"""With at most this many coefficients, all subsets are tried as products with a scalar."""
 
 MOST_SUMMANDS = 64
-"""Products that an expression is multiplied out to; a larger one is a factor as it is."""
+"""Expressions are multiplied out to at most this many products; larger ones stay a factor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -360,7 +359,7 @@ class Summand(Term):
 def normal_form(value: Expression, semiring: Semiring = PLUS_TIMES) -> tuple[Summand, ...]:
     """The terms of an expression, from left to right.
 
-    No variable is summed by two of a product, nor by one term while it is free in another one.
+    In a product, no variable is summed twice, nor summed by one factor and free in another.
     """
     normal = _Normal(semiring, NameSupply(variables_of(value)))
     terms = normal.terms(value)
@@ -370,7 +369,7 @@ def normal_form(value: Expression, semiring: Semiring = PLUS_TIMES) -> tuple[Sum
 
 @lru_cache(maxsize=1024)
 def function_form(function: ExternalFunction, semiring: Semiring) -> tuple[Summand, ...]:
-    """The normal form of what a function computes, made once."""
+    """The normal form of a function's statement, cached."""
     return normal_form(function.capability.value, semiring)
 
 
@@ -420,9 +419,9 @@ class _Normal:
         return tuple(self._joined(one, other) for one in left for other in right)
 
     def _joined(self, one: Summand, other: Summand) -> Summand:
-        """The product of two terms; a variable that only one of them sums gets a name of its own.
+        """The product of two terms; summed variables of one that occur in the other are renamed.
 
-        ``sum(k, a(k)) * b(k)`` sums another k than that of b.
+        In ``sum(k, a(k)) * b(k)``, the k of the sum is not that of b.
         """
         one, other = self._apart(one, other), self._apart(other, one)
         return Summand(
@@ -436,7 +435,7 @@ class _Normal:
         return self.renamed(one, (*used, *other.summed))
 
     def renamed(self, one: Summand, taken: Sequence[str]) -> Summand:
-        """The term with other names for those of its sums that are taken."""
+        """The term with new names for summed variables that are taken."""
         clashes = [name for name in one.summed if name in taken]
         if not clashes:
             return one
@@ -484,9 +483,9 @@ def free_of(one: Summand) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class PartForm:
-    """A part in normal form, and what is known of its tensors.
+    """A part in normal form, with the formats and properties of its tensors.
 
-    ``numbers`` are those that are read as scalars, by the names of these.
+    ``numbers`` are constants that are read as scalars, by the scalars' names.
     """
 
     value: Expression
@@ -498,7 +497,7 @@ class PartForm:
     numbers: tuple[tuple[str, float | int], ...] = ()
 
     def dense(self, tensor: str) -> bool:
-        """Whether all levels of a tensor are dense and whole modes."""
+        """Whether all levels of a tensor are dense, without blocks."""
         return tensor in self._dense
 
     @cached_property
@@ -554,7 +553,7 @@ def part_form(
 def with_numbers_as_scalars(part: PartForm) -> Iterator[PartForm]:
     """The part with some of its coefficients as scalars, which a function may take as operands.
 
-    Such a scalar is named after its number (``2``), as no tensor can be; equal ones are one scalar.
+    A scalar has its number as name (``2``), which no tensor can have; equal ones are one scalar.
     """
     scaled = [at for at, summand in enumerate(part.summands) if summand.coefficient != 1]
     if part.semiring != PLUS_TIMES or len(scaled) > MOST_SCALED:
@@ -580,9 +579,9 @@ def with_numbers_as_scalars(part: PartForm) -> Iterator[PartForm]:
 def with_common_factor(part: PartForm, name: str) -> tuple[Access, Expression, Expression] | None:
     """``B*C + B*D`` as ``B*T``: the access of ``T``, its value ``C + D``, and the product.
 
-    ``name`` is that of ``T``.  ``None`` where terms have nothing in common, or sum over other
-    variables.  What is added up has to be dense: beside a sparse C all that it does not store is 0,
-    whatever B is there, but C + D is stored everywhere.
+    ``name`` is that of ``T``.  ``None`` if the terms have no common factor, or sum over different
+    variables.  The addends must be dense: where a sparse C stores nothing, B*C is 0 even for an
+    infinite B, but C + D is stored there.
     """
     first, *others = part.summands
     common = list(first.factors)

@@ -1,9 +1,9 @@
-"""Reshapings, fewest first: variables fixed, fused, promoted; operands transposed; tiles.
+"""Enumerating mappings with the fewest reshapings first.
 
-* fixed: constant for a call, with loops around it.  A fixed sum is taken by these loops.
+* fixed: a variable is constant in a call, with loops around it, which also compute a fixed sum.
 * fused: neighbors in every operand become one mode.
-* promoted: a variable of the capability has extent 1, so it is specialized and matched as usual.
-* transposed: modes are seen in another order, by steps where the function takes them.
+* promoted: a variable of the capability gets extent 1, and the rest is matched as usual.
+* transposed: modes are seen in another order, by strides where the function takes them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MOST_FUSIONS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reshape:
-    """Which reshapings may be used."""
+    """The reshapings that may be used."""
 
     fix: bool = False
     promote: bool = False
@@ -60,7 +60,7 @@ EVERYTHING = Reshape(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReshapeRequest:
-    """Reshapings that the user has said: these variables are fixed, these tensors promoted."""
+    """Reshapings that the user requested: variables to fix, and tensors to promote."""
 
     fixed: tuple[str, ...] = ()
     promoted: tuple[tuple[str, int], ...] = ()
@@ -73,10 +73,10 @@ def mappings(
     extents: Mapping[str, int] | None = None,
     asked: ReshapeRequest = ReshapeRequest(),
 ) -> Iterator[PartMapping]:
-    """All mappings of a part by a function, those with the fewest reshapings first.
+    """All mappings of a part to a function, those with the fewest reshapings first.
 
-    ``extents`` are those that are known; a condition that they refute is no mapping, unless tiles
-    may make it hold.
+    ``extents`` are those that are known; a mapping whose condition they refute is left out, unless
+    tiles may make it hold.
     """
     known = dict(extents or {})
     found: list[PartMapping] = []
@@ -107,7 +107,7 @@ def _attempts(
 ) -> Iterator[tuple[PartForm, Reshaping]]:
     """The forms of a part and the reshapings that may match, with the fewest fixed variables first.
 
-    Besides the part as it is, a function with scalars among its operands may take numbers as such.
+    A function with scalar operands is also tried with constants of the part as scalars.
     """
     forms = [part]
     if any(not access.variables for access in accesses(function.capability.value)):
@@ -131,13 +131,13 @@ def accepted(made: PartMapping) -> bool:
         raise UserError(
             f"the checker of {function.name} failed: {type(error).__name__}: {error}",
             location=function.location,
-            expected="a function of a mapping that says whether it is one",
+            expected="a function that accepts or rejects a mapping",
             given=repr(made)[1:-1],
         ) from error
 
 
 def same_structure(part: PartForm, function: ExternalFunction) -> bool:
-    """Whether a part has as many terms and factors as a function, which no reshaping changes."""
+    """Whether both have equally many terms and factors, which no reshaping changes."""
     wanted = function_form(function, part.semiring)
     shapes = [
         sorted((term.coefficient, len(term.factors)) for term in terms)
@@ -147,7 +147,7 @@ def same_structure(part: PartForm, function: ExternalFunction) -> bool:
 
 
 def _takes_formats(part: PartForm, function: ExternalFunction, reshape: Reshape) -> bool:
-    """Whether a function takes as many sparse operands as a part has, and no more."""
+    """Whether the number of sparse operands of a part is one that a function takes."""
     capability = function.capability
     needs = [capability.needs_of(access.tensor) for access in accesses(capability.value)]
     sparse = sum(not part.dense(access.tensor) for access in part.reads)
@@ -164,8 +164,8 @@ def fewest(
 ) -> tuple[PartMapping, ...]:
     """The mappings with as few fixed variables as possible.
 
-    For each set of these, the ones with equally few promoted variables whose operands are seen
-    alike.
+    For each set of fixed variables, the ones with the fewest promoted variables that see operands
+    in the same way.
     """
     found: list[PartMapping] = []
     for one in mappings(part, function, reshape, extents):
@@ -185,13 +185,13 @@ def fewest_fixed(
     reshape: Reshape = AS_IT_STANDS,
     extents: Mapping[str, int] | None = None,
 ) -> tuple[tuple[str, ...], ...]:
-    """The sets of fixed variables of ``fewest``, of whose mappings it looks for one each."""
+    """The sets of fixed variables that ``fewest`` finds, without searching for all mappings."""
     found: list[tuple[str, ...]] = []
     tries = _attempts(part, function, reshape, ReshapeRequest())
     for fixed, some in groupby(tries, key=lambda one: one[1].fixed):
         if found and len(fixed) > len(found[0]):
             break
-        # with transposes there are all the mappings that there are without
+        # transposing only adds mappings
         most_general = (one for one in some if one[1].transposes == reshape.transpose)
         found_here = (
             one
@@ -241,7 +241,7 @@ def _reshapings(
 
 @lru_cache(maxsize=1024)
 def _promotions(function: ExternalFunction) -> tuple[tuple[tuple[str, ...], _Ranks], ...]:
-    """Every set of variables that may have extent 1, the empty one first, and what it leaves."""
+    """Every set of variables that may have extent 1, the empty one first, with the ranks then."""
     singles = _singles(function)
     return tuple(
         (promoted, _Ranks.of_function(function.capability, promoted))
@@ -254,8 +254,8 @@ def _promotions(function: ExternalFunction) -> tuple[tuple[tuple[str, ...], _Ran
 class _Ranks:
     """The numbers of modes of all operands, sorted, and of the result.
 
-    Of a function ``exact`` are those of operands without lists of variables, ``least`` the fewest
-    of those with lists; ``grows`` is whether the result has a list.  Of a part all are ``exact``.
+    For a function, ``exact`` are those of operands without lists, ``least`` the fewest modes of
+    those with lists, and ``grows`` is whether the result has a list.  For a part all are ``exact``.
     """
 
     exact: tuple[int, ...]
@@ -265,7 +265,7 @@ class _Ranks:
 
     @staticmethod
     def of_function(capability: Capability, promoted: tuple[str, ...]) -> _Ranks:
-        """What a function wants if some of its variables have extent 1."""
+        """The ranks of a function some of whose variables have extent 1."""
         lists = set(capability.lists)
         exact: list[int] = []
         least: list[int] = []
@@ -280,7 +280,7 @@ class _Ranks:
 
     @staticmethod
     def of_part(part: PartForm, fixed: tuple[str, ...], fused: tuple[Mode, ...]) -> _Ranks | None:
-        """What a part has; ``None`` if fused variables are not beside each other everywhere."""
+        """The ranks of a part; ``None`` if fused variables are not adjacent everywhere."""
         fusion = {name: mode for mode in fused for name in mode}
         ranks = []
         for names in (*(access.variables for access in part.reads), part.free):
@@ -294,7 +294,7 @@ class _Ranks:
     def takes(self, given: _Ranks) -> bool:
         """Whether a function of these ranks may match a part of ``given`` ranks.
 
-        It takes no search for names, so most pairs that cannot match are ruled out by it.
+        It needs no search over names, and rules out most pairs that cannot match.
         """
         if given.result < self.result or (given.result > self.result and not self.grows):
             return False
@@ -318,7 +318,7 @@ def _singles(function: ExternalFunction) -> tuple[str, ...]:
 
 
 def _fusions(part: PartForm, fixed: tuple[str, ...]) -> tuple[tuple[Mode, ...], ...]:
-    """Sets of runs of variables that stand beside each other wherever they are; none first."""
+    """Sets of runs of variables that are adjacent wherever they occur; the empty set first."""
     runs: list[list[str]] = []
     for name in part.variables:
         if name in fixed:
@@ -337,7 +337,7 @@ def _fusions(part: PartForm, fixed: tuple[str, ...]) -> tuple[tuple[Mode, ...], 
 
 
 def _groupings(run: tuple[str, ...]) -> Iterator[tuple[Mode, ...]]:
-    """The ways to cut a run into groups; groups of one are left out."""
+    """The ways to cut a run into groups; groups of one are dropped."""
     if not run:
         yield ()
         return
@@ -347,7 +347,7 @@ def _groupings(run: tuple[str, ...]) -> Iterator[tuple[Mode, ...]]:
 
 
 def _neighbors(part: PartForm, fixed: tuple[str, ...], one: str, other: str) -> bool:
-    """Whether the second variable stands right behind the first one wherever either of them is."""
+    """Whether the second variable follows the first one wherever either of them occurs."""
     for access in part.reads:
         names = [name for name in access.variables if name not in fixed]
         if one in names or other in names:
@@ -405,7 +405,7 @@ def _mapping(
 
 
 def _may_be_padded(part: PartForm, mode: Mode) -> bool:
-    """Whether zeros behind the end of a mode change nothing: 0 times 0 is 0, 0 times inf is not."""
+    """Whether a mode can be padded with zeros: 0 times 0 is 0, but 0 times infinity is not."""
     for summand in part.summands:
         if not set(mode) & set(summand.summed):
             continue
@@ -437,7 +437,7 @@ def _proof(
 
 
 def _promoted_as_asked(made: PartMapping, asked: ReshapeRequest) -> bool:
-    """Whether the tensors that the user promoted are promoted there, and no others."""
+    """Whether exactly the tensors that the user promoted are promoted."""
     found = {
         (view.access.tensor, at)
         for view in made.operands
@@ -460,7 +460,7 @@ def known_modes(condition: Condition, extents: Mapping[str, int]) -> dict[str, i
 def _differing(
     capability: Capability, images: Mapping[str, Mode], lists: Mapping[str, tuple[Mode, ...]]
 ) -> list[Mode]:
-    """The modes at which one tensor has different variables in its accesses."""
+    """The modes at which the accesses of one tensor have different variables."""
     seen: dict[str, list[tuple[Mode, ...]]] = {}
     for access in accesses(capability.value):
         modes = (lists[one] if one in lists else (images[one],) for one in access.variables)
@@ -482,10 +482,10 @@ def _stays_whole(
     fixed: Sequence[str],
     differing: Sequence[Mode],
 ) -> list[Mode]:
-    """The modes that are not tiled; of ``stored`` operands windows of rows are handed over.
+    """The modes that are not tiled; ``stored`` operands are cut into windows of rows.
 
-    ``differing`` ones are those of an operand that stands at several places: its tiles would be
-    several, and one is handed over.
+    ``differing`` modes are those of an operand with several accesses: each would need a tile of its
+    own, and the call gets only one.
     """
     capability = function.capability
     gives = capability.needs_of(capability.result.tensor).formats

@@ -1,7 +1,7 @@
-"""Proofs about conditions by z3, which nothing else imports, and it only when it is needed.
+"""Proofs about conditions by z3, which is optional and imported only here, when it is first needed.
 
-A condition over extents that are not known is proved from facts about them, or refuted, or open: so
-is what takes longer than a second.  Without z3 everything is open.
+A condition over unknown extents is proved from facts about them, or refuted, or stays open; proofs
+that take longer than a second stay open too.  Without z3 everything is open.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from t2s.core.ops import Op
 from t2s.core.sigint import import_deferring_sigint
 
 TIME_LIMIT = 1000
-"""Milliseconds of a proof."""
+"""The time limit of a proof, in milliseconds."""
 
 NOT_THERE = "not proved: z3 is not there (pip install t2s-spatial[smt])"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """An answer, and why as text."""
+    """An answer, and the reason as text."""
 
     answer: Answer
     text: str
@@ -41,7 +41,7 @@ class Proof:
 
 @dataclass
 class SolverCalls:
-    """How often a solver was started, for whoever wants to know."""
+    """How often a solver was started, for tests of efficiency."""
 
     count: int = 0
 
@@ -56,7 +56,7 @@ class Solver:
     def prove(
         self, condition: Condition, facts: Sequence[Condition], known: Mapping[str, int]
     ) -> Proof:
-        """Whether the condition holds for all extents, from 1 on, for which the facts do."""
+        """Whether the condition holds for all positive extents that satisfy the facts."""
         z3 = _z3()
         if z3 is None:
             return Proof(answer=Answer.OPEN, text=NOT_THERE)
@@ -74,7 +74,7 @@ class Solver:
         return Proof(answer=Answer.OPEN, text=f"{shown} depends on the extents")
 
     def satisfiable(self, condition: Condition) -> Answer:
-        """Whether some extents from 1 on satisfy a condition without lists."""
+        """Whether any positive extents satisfy a condition without lists."""
         z3 = _z3()
         if z3 is None:
             return Answer.OPEN
@@ -129,7 +129,7 @@ class _Terms:
         self.divisors: list[Any] = []
 
     def limits(self) -> list[Any]:
-        """Extents are 1 or more; where one is 0 nothing is called."""
+        """Extents are 1 or more: nothing is called where one is 0."""
         return [variable >= 1 for variable in self.variables.values()]
 
     def condition(self, condition: Condition) -> Any:
