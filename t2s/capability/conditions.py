@@ -68,11 +68,11 @@ def instantiated(
         case AnyOf(parts=parts):
             return AnyOf(parts=tuple(instantiated(part, images, lists) for part in parts))
         case Quantified(every=every, position=position, of=of, condition=inner):
-            found = tuple(
+            lists_of_modes = tuple(
                 instantiated(_at_position(inner, position, number), images, lists)
                 for number in range(len(lists[of]))
             )
-            return AllOf(parts=found) if every else AnyOf(parts=found)
+            return AllOf(parts=lists_of_modes) if every else AnyOf(parts=lists_of_modes)
         case _:
             assert_never(condition)
 
@@ -151,14 +151,14 @@ def _extent_of(mode: Mode) -> Quantity:
 
 def names_of(condition: Condition) -> tuple[str, ...]:
     """The modes whose extents a condition without lists depends on."""
-    found = (term.variable for term in walk(condition) if isinstance(term, VariableExtent))
-    return tuple(dict.fromkeys(found))
+    variables = (term.variable for term in walk(condition) if isinstance(term, VariableExtent))
+    return tuple(dict.fromkeys(variables))
 
 
 def holds(condition: Condition, extents: Mapping[str, int]) -> Answer:
     """Whether a condition without lists holds, as far as the extents of its modes are known."""
-    found = _known(condition, extents)
-    return Answer.OPEN if found is None else (Answer.TRUE if found else Answer.FALSE)
+    known = _known(condition, extents)
+    return Answer.OPEN if known is None else (Answer.TRUE if known else Answer.FALSE)
 
 
 def _known(condition: Condition, extents: Mapping[str, int]) -> bool | None:
@@ -288,5 +288,5 @@ def _divides(condition: Condition) -> bool:
 
 def numbers_of(condition: Condition) -> tuple[int, ...]:
     """The numbers in a condition, in order."""
-    found = (term.value for term in walk(condition) if isinstance(term, WholeNumber))
-    return tuple(sorted(set(found)))
+    numbers = (term.value for term in walk(condition) if isinstance(term, WholeNumber))
+    return tuple(sorted(set(numbers)))

@@ -50,11 +50,13 @@ def make_capability(
     """
     where = location or user_location()
     _check_kinds(types, formats, properties, semirings, where)
-    made, said_formats = _stated(statement, where)
-    formats = {**said_formats, **(formats or {})}
-    names = dict.fromkeys(access.tensor for access in (made.result, *accesses(made.value)))
-    for what, said in (("format", formats), ("property", properties)):
-        _check_said(what, said or {}, names, where)
+    capability, own_formats = _stated(statement, where)
+    formats = {**own_formats, **(formats or {})}
+    names = dict.fromkeys(
+        access.tensor for access in (capability.result, *accesses(capability.value))
+    )
+    for what, requirements in (("format", formats), ("property", properties)):
+        _check_said(what, requirements or {}, names, where)
     if isinstance(strides, Mapping):
         _check_said("step", strides, names, where)
     needs = tuple(
@@ -68,15 +70,15 @@ def make_capability(
         )
         for name in names
     )
-    made = replace(
-        made,
+    capability = replace(
+        capability,
         needs=needs,
         types=_types(types, where),
         semirings=tuple(semirings),
         location=where,
     )
-    verify_capability(made)
-    return made
+    verify_capability(capability)
+    return capability
 
 
 def make_function(
@@ -95,7 +97,7 @@ def make_function(
     checker: Callable[[Any], bool] | None = None,
     trusted: bool = False,
     location: SourceLocation | None = None,
-    **said: Any,
+    **requirements: Any,
 ) -> ExternalFunction:
     """A function of a library (``call``) or of Python (``python``).
 
@@ -107,20 +109,20 @@ def make_function(
     where = location or user_location()
     _check_name(name, where)
     _check_interface(name, index, checker, where)
-    if isinstance(capability, Capability) and not said:
-        made = capability  # make_capability has checked it
+    if isinstance(capability, Capability) and not requirements:
+        declared = capability  # make_capability has checked it
     else:
-        made = make_capability(capability, location=where, **said)
+        declared = make_capability(capability, location=where, **requirements)
     if (call is None) == (python is None):
         raise UserError(
             f"{name} must have either call= or python=",
             location=where,
             expected="a call of a library, or a function in Python",
         )
-    parameters = () if python is None else _parameters(name, python, made, where)
-    found = ExternalFunction(
+    parameters = () if python is None else _parameters(name, python, declared, where)
+    function = ExternalFunction(
         name=name,
-        capability=made,
+        capability=declared,
         call=call,
         setup=tuple(setup),
         unpack=tuple(unpack),
@@ -135,12 +137,16 @@ def make_function(
         trusted=trusted,
         location=where,
     )
-    verify_call(found)
-    return found
+    verify_call(function)
+    return function
 
 
 def function(
-    statement: Statement, *, name: str | None = None, strides: Any = Strides.ANY, **said: Any
+    statement: Statement,
+    *,
+    name: str | None = None,
+    strides: Any = Strides.ANY,
+    **requirements: Any,
 ) -> Callable[[Callable[..., Any]], ExternalFunction]:
     """The short form: a decorator of a function in Python on numpy views.
 
@@ -150,9 +156,9 @@ def function(
     where = user_location()
 
     def decorate(python: Callable[..., Any]) -> ExternalFunction:
-        made = str(name or getattr(python, "__name__", "function"))
+        chosen = str(name or getattr(python, "__name__", "function"))
         return make_function(
-            made, statement, python=python, strides=strides, location=where, **said
+            chosen, statement, python=python, strides=strides, location=where, **requirements
         )
 
     return decorate
@@ -168,15 +174,17 @@ def _stated(statement: Statement, where: SourceLocation) -> tuple[Capability, di
         return parse_capability(statement, where), {}
     read = {access.tensor for access in accesses(statement.value)}
     result = statement.result
-    made = Capability(
+    capability = Capability(
         result=result,
         value=statement.value,
         overwritten=result.tensor if result.tensor in read else None,
         location=where,
     )
     stored = {tensor.name: tensor.format for tensor in statement.tensors}
-    return made, {
-        name: one for name, one in stored.items() if not all(level.full for level in one.levels)
+    return capability, {
+        name: format
+        for name, format in stored.items()
+        if not all(level.full for level in format.levels)
     }
 
 
@@ -184,7 +192,7 @@ def _check_kinds(
     types: Any, formats: Any, properties: Any, semirings: Any, where: SourceLocation
 ) -> None:
     """Check the types of the requirements."""
-    for what, given, kinds, expected in (
+    for what, value, kinds, expected in (
         ("types", types, (str, Sequence), 'names of types, such as "float32 float64"'),
         ("formats", formats, (Mapping, type(None)), 'formats by name, such as {"x": "ds"}'),
         (
@@ -195,12 +203,12 @@ def _check_kinds(
         ),
         ("semirings", semirings, (Sequence,), "a list, such as [sparse.MIN_PLUS]"),
     ):
-        if not isinstance(given, kinds):
+        if not isinstance(value, kinds):
             raise UserError(
                 f"the {what} of a function have the wrong type",
                 location=where,
                 expected=expected,
-                given=repr(given),
+                given=repr(value),
             )
     if not semirings or not all(isinstance(semiring, Semiring) for semiring in semirings):
         raise UserError(
@@ -240,51 +248,55 @@ def _check_interface(name: str, index: Any, checker: Any, where: SourceLocation)
 
 
 def _parameters(
-    name: str, python: Callable[..., Any], made: Capability, where: SourceLocation
+    name: str, python: Callable[..., Any], capability: Capability, where: SourceLocation
 ) -> tuple[str, ...]:
-    tensors = dict.fromkeys(access.tensor for access in (*accesses(made.value), made.result))
+    tensors = dict.fromkeys(
+        access.tensor for access in (*accesses(capability.value), capability.result)
+    )
     try:
-        given = tuple(
+        parameters = tuple(
             parameter.name
             for parameter in inspect.signature(python).parameters.values()
             if parameter.name in tensors or parameter.default is inspect.Parameter.empty
         )
     except (TypeError, ValueError):
-        given = ()
-    operands = {tensor for tensor in tensors if tensor != made.result.tensor or made.overwritten}
-    _check_returned(name, given, made, where)
-    if set(given) - set(tensors) or operands - set(given):
+        parameters = ()
+    operands = {
+        tensor for tensor in tensors if tensor != capability.result.tensor or capability.overwritten
+    }
+    _check_returned(name, parameters, capability, where)
+    if set(parameters) - set(tensors) or operands - set(parameters):
         raise UserError(
             f"the parameters of {name} are not the tensors of its statement",
             location=where,
-            expected=f"{', '.join(tensors)}, in any order; without {made.result.tensor} "
+            expected=f"{', '.join(tensors)}, in any order; without {capability.result.tensor} "
             "the function returns it"
-            if not made.overwritten
+            if not capability.overwritten
             else f"{', '.join(tensors)}, in any order",
-            given=", ".join(given) or "no parameters",
+            given=", ".join(parameters) or "no parameters",
         )
-    return given
+    return parameters
 
 
 def _check_returned(
-    name: str, given: Sequence[str], made: Capability, where: SourceLocation
+    name: str, parameters: Sequence[str], capability: Capability, where: SourceLocation
 ) -> None:
     """A sparse result has to be returned: how much it stores is not known before the call."""
-    result = made.result.tensor
-    formats = made.needs_of(result).formats
-    if formats and result in given and not made.overwritten:
+    result = capability.result.tensor
+    formats = capability.needs_of(result).formats
+    if formats and result in parameters and not capability.overwritten:
         raise UserError(
             f"{name} is given its result {result}, which is stored as {formats[0]}",
             location=where,
             expected=f"a function without {result} that returns it, such as sparse.tensor(...)",
-            given=", ".join(given),
+            given=", ".join(parameters),
         )
 
 
 def _check_said(
-    what: str, said: Mapping[str, Any], names: Mapping[str, Any], where: SourceLocation
+    what: str, requirements: Mapping[str, Any], names: Mapping[str, Any], where: SourceLocation
 ) -> None:
-    for name in said:
+    for name in requirements:
         if name not in names:
             raise UserError(
                 f"there is a {what} for {name}, which the statement does not have",
@@ -294,41 +306,41 @@ def _check_said(
             )
 
 
-def _formats(given: Any, name: str, where: SourceLocation) -> tuple[Format, ...]:
-    if isinstance(given, Format):
-        given = (given,)
-    words = given.split("|") if isinstance(given, str) else given
+def _formats(alternatives: Any, name: str, where: SourceLocation) -> tuple[Format, ...]:
+    if isinstance(alternatives, Format):
+        alternatives = (alternatives,)
+    words = alternatives.split("|") if isinstance(alternatives, str) else alternatives
     words = words if isinstance(words, Sequence) else (words,)
-    found = [
+    formats = [
         as_format(word.strip() if isinstance(word, str) else word, what=name, location=where)
         for word in words
     ]
-    for one in found:
-        if is_dense(one) and one.modes != tuple(range(one.order)):
+    for format in formats:
+        if is_dense(format) and format.modes != tuple(range(format.order)):
             raise UserError(
-                f"the format {one} of {name} is that of a dense tensor",
+                f"the format {format} of {name} is that of a dense tensor",
                 location=where,
                 expected="formats of tensors that are not dense, or dense ones by rows",
                 hint=f'strides={{"{name}": "columns"}} says how a dense matrix lies in memory',
             )
-    return () if all(map(is_dense, found)) else tuple(found)
+    return () if all(map(is_dense, formats)) else tuple(formats)
 
 
-def _strides(given: Any, where: SourceLocation) -> Strides:
+def _strides(requirement: Any, where: SourceLocation) -> Strides:
     try:
-        return Strides(given)
+        return Strides(requirement)
     except ValueError:
         raise UserError(
-            f"there are no steps {given!r}",
+            f"there are no steps {requirement!r}",
             location=where,
-            expected=f"one of {', '.join(one.value for one in Strides)}",
+            expected=f"one of {', '.join(strides.value for strides in Strides)}",
         ) from None
 
 
-def _types(given: Any, where: SourceLocation) -> tuple[Type, ...]:
-    words = given.split() if isinstance(given, str) else given
+def _types(names: Any, where: SourceLocation) -> tuple[Type, ...]:
+    words = names.split() if isinstance(names, str) else names
     numbers = [type for type in TYPES if not type.is_bool]
-    found = []
+    types = []
     for word in words:
         known = [type for type in numbers if word in (type, str(type))]
         if not known:
@@ -337,8 +349,8 @@ def _types(given: Any, where: SourceLocation) -> tuple[Type, ...]:
                 location=where,
                 expected=f"one of {', '.join(map(str, numbers))}",
             )
-        found.append(known[0])
-    return tuple(found)
+        types.append(known[0])
+    return tuple(types)
 
 
 def type_of(kind: np.dtype[Any]) -> Type | None:

@@ -271,12 +271,12 @@ def parse_capability(text: str, location: SourceLocation | None = None) -> Capab
             expected='such as "z(i,k) = x(i,j) * y(j,k)"',
             given=repr(text),
         )
-    found = re.search(r"\bwhen\b", text)
-    statement = text if found is None else text[: found.start()]
-    left, sign, right = statement.partition("=")
-    accumulates = left.rstrip().endswith("+")
-    left = left.rstrip().removesuffix("+")
-    result = parse_expression(left, location=location) if left.strip() else None
+    separator = re.search(r"\bwhen\b", text)
+    statement = text if separator is None else text[: separator.start()]
+    target, sign, right = statement.partition("=")
+    accumulates = target.rstrip().endswith("+")
+    target = target.rstrip().removesuffix("+")
+    result = parse_expression(target, location=location) if target.strip() else None
     if not sign or not isinstance(result, Access):
         raise UserError(
             f"{text} does not say what a function computes",
@@ -288,8 +288,8 @@ def parse_capability(text: str, location: SourceLocation | None = None) -> Capab
     names = dict.fromkeys(
         name for access in (result, *accesses(value)) for name in access.variables
     )
-    if found is not None:
-        condition = parse_condition(text, location=location, start=found.end())
+    if separator is not None:
+        condition = parse_condition(text, location=location, start=separator.end())
     return Capability(
         result=result,
         value=with_sums(value, result.variables),
@@ -335,10 +335,10 @@ class _ConditionParser:
         self.positions: list[str] = []
 
     def whole(self) -> Condition:
-        found = self._any()
+        condition = self._any()
         if self.at < len(self.tokens):
             raise self._error("and, or, or the end")
-        return found
+        return condition
 
     def _any(self) -> Condition:
         parts = [self._all()]

@@ -34,9 +34,9 @@ def is_dense(format: Format) -> bool:
     return format.plain and all(level.full for level in format.levels)
 
 
-def fits(stored: Format, wanted: Sequence[Format]) -> bool:
+def fits(stored: Format, accepted: Sequence[Format]) -> bool:
     """Whether a format is one of those; dense ones are alike, as strides tell them apart."""
-    return stored in wanted or (is_dense(stored) and any(map(is_dense, wanted)))
+    return stored in accepted or (is_dense(stored) and any(map(is_dense, accepted)))
 
 
 def fixed_modes(access: Access, fixed: Collection[str]) -> list[int]:
@@ -55,16 +55,16 @@ def sliced_format(format: Format, fixed: Collection[int]) -> Format | None:
         return None
     if set(format.modes[:count]) != set(fixed) or not all(level.full for level in outer):
         return None
-    kept = [mode for mode in range(format.order) if mode not in fixed]
-    parts = tuple(Part(mode=kept.index(mode)) for mode in format.modes[count:])
+    modes = [mode for mode in range(format.order) if mode not in fixed]
+    parts = tuple(Part(mode=modes.index(mode)) for mode in format.modes[count:])
     return Format(levels=format.levels[count:], parts=parts)
 
 
 def format_with_slices(format: Format, fixed: Sequence[int], order: int) -> Format:
     """The format of a tensor whose slices at some modes have a given format."""
-    kept = [mode for mode in range(order) if mode not in fixed]
+    sliced = [mode for mode in range(order) if mode not in fixed]
     outer: tuple[Level, ...] = (Dense(),) * len(fixed)
-    modes = (*fixed, *(kept[mode] for mode in format.modes))
+    modes = (*fixed, *(sliced[mode] for mode in format.modes))
     return Format(levels=(*outer, *format.levels), parts=tuple(Part(mode=mode) for mode in modes))
 
 
@@ -74,13 +74,13 @@ def reordered_format(format: Format, modes: Sequence[int]) -> Format:
     return replace(format, parts=parts)
 
 
-def format_in_order(stored: Format, modes: Sequence[int], wanted: Sequence[Format]) -> Format:
+def format_in_order(stored: Format, modes: Sequence[int], accepted: Sequence[Format]) -> Format:
     """The format in which a tensor with its modes in this order is passed.
 
     That is the one that it has then, if the function takes it, else the first one it takes.
     """
     seen = reordered_format(stored, modes)
-    return seen if seen in wanted else wanted[0]
+    return seen if seen in accepted else accepted[0]
 
 
 def reordered(tensor: SparseTensor, modes: Sequence[int]) -> SparseTensor:
@@ -125,16 +125,16 @@ def _below(
 ) -> tuple[tuple[dict[str, Array], ...], Array]:
     """The arrays of all levels from ``first`` on, below positions and ``padded`` more."""
     begin, end = above
-    found: list[dict[str, Array]] = []
+    levels: list[dict[str, Array]] = []
     for number in range(first, len(tensor.format.levels)):
         level, arrays = tensor.format.levels[number], tensor.levels[number]
         if level.full:
             extent = tensor.shape[tensor.format.modes[number]]
             begin, end, padded = begin * extent, end * extent, padded * extent
-            found.append({})
+            levels.append({})
             continue
         if not isinstance(level, Compressed):
-            found.append({"crd": arrays["crd"][begin:end]})
+            levels.append({"crd": arrays["crd"][begin:end]})
             continue
         positions = np.asarray(arrays["pos"])
         mine = np.empty(end - begin + 1 + padded, positions.dtype)
@@ -143,8 +143,8 @@ def _below(
         mine -= positions[begin]
         mine.flags.writeable = False
         begin, end, padded = int(positions[begin]), int(positions[end]), 0
-        found.append({"pos": mine, "crd": arrays["crd"][begin:end]})
-    return tuple(found), tensor.values[begin:end]
+        levels.append({"pos": mine, "crd": arrays["crd"][begin:end]})
+    return tuple(levels), tensor.values[begin:end]
 
 
 # Whether a function takes an array with its strides, or needs a copy.

@@ -49,14 +49,14 @@ class TakenOut:
 
 
 def find_part(
-    assignment: Assignment, wanted: Expression, location: SourceLocation | None
+    assignment: Assignment, part: Expression, location: SourceLocation | None
 ) -> TakenOut:
     """Find a part of an assignment.  Raises ``UserError`` unless it occurs exactly once."""
-    found = list(_places(assignment, wanted))
-    if len(found) == 1:
-        return found[0]
+    places = list(_places(assignment, part))
+    if len(places) == 1:
+        return places[0]
     raise UserError(
-        f"the expression has {print_expression(wanted)} {'twice' if found else 'nowhere'}",
+        f"the expression has {print_expression(part)} {'twice' if places else 'nowhere'}",
         location=location,
         expected="factors of one product, or terms of one sum, that are there once",
         given=print_expression(assignment.value),
@@ -77,9 +77,9 @@ def terms_of(value: Expression) -> tuple[tuple[int, Expression], ...]:
         case Combine(operator=Op.ADD, left=left, right=right):
             return (*terms_of(left), *terms_of(right))
         case Combine(operator=Op.SUBTRACT, left=left, right=right):
-            return (*terms_of(left), *((-sign, one) for sign, one in terms_of(right)))
+            return (*terms_of(left), *((-sign, term) for sign, term in terms_of(right)))
         case Negative(value=inner):
-            return tuple((-sign, one) for sign, one in terms_of(inner))
+            return tuple((-sign, term) for sign, term in terms_of(inner))
     return ((1, value),)
 
 
@@ -109,8 +109,8 @@ def sum_of(terms: Sequence[tuple[int, Expression]]) -> Expression:
 
 def _without(items: Sequence[Expression], some: Sequence[Expression]) -> list[Expression] | None:
     """The items without some of them, each removed once; ``None`` if any is missing."""
-    left = _without_pairs([(1, item) for item in items], [(1, one) for one in some])
-    return None if left is None else [one for _, one in left]
+    rest = _without_pairs([(1, item) for item in items], [(1, one) for one in some])
+    return None if rest is None else [one for _, one in rest]
 
 
 def _ordered(value: Expression) -> Expression:
@@ -125,33 +125,33 @@ def _ordered(value: Expression) -> Expression:
     return cast(Expression, visit(value))
 
 
-def _places(assignment: Assignment, wanted: Expression) -> Iterator[TakenOut]:
-    if isinstance(wanted, Sum) and any(term == wanted for term in walk(assignment.value)):
-        yield from _subtrees(assignment.value, wanted)
+def _places(assignment: Assignment, part: Expression) -> Iterator[TakenOut]:
+    if isinstance(part, Sum) and any(term == part for term in walk(assignment.value)):
+        yield from _subtrees(assignment.value, part)
         return
-    if isinstance(wanted, Sum):
-        bare, sums = wanted.value, set(wanted.variables)
+    if isinstance(part, Sum):
+        bare, sums = part.value, set(part.variables)
     else:
-        bare, sums = wanted, None
+        bare, sums = part, None
     if len(terms_of(bare)) == 1 and terms_of(bare)[0][0] > 0:
         factors = factors_of(bare)
-        for found in _Products(factors).visit(assignment.value, (), lambda new: new):
-            taken = set(free_variables(bare)) - set(found.free)
+        for place in _Products(factors).visit(assignment.value, (), lambda new: new):
+            taken = set(free_variables(bare)) - set(place.free)
             if sums is None or taken == sums:
-                yield found
+                yield place
         return
     yield from _sums(assignment, bare, sums)
 
 
-def _subtrees(value: Expression, wanted: Sum) -> Iterator[TakenOut]:
+def _subtrees(value: Expression, part: Sum) -> Iterator[TakenOut]:
     """A sum that is written, wherever it is."""
 
     def left(new: Expression) -> Expression:
-        return rewrite(value, lambda term: new if term == wanted else None)
+        return rewrite(value, lambda term: new if term == part else None)
 
     for term in walk(value):
-        if term == wanted:
-            yield TakenOut(value=wanted, free=free_variables(wanted), left=left)
+        if term == part:
+            yield TakenOut(value=part, free=free_variables(part), left=left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,31 +164,31 @@ class _Products:
         self,
         value: Expression,
         around: tuple[str, ...],
-        left: Callable[[Expression], Expression],
+        rebuild: Callable[[Expression], Expression],
     ) -> Iterator[TakenOut]:
         """``around`` are the enclosing sums with only factors in between."""
         match value:
             case Sum(variables=variables, value=inner):
                 yield from self.visit(
-                    inner, (*around, *variables), lambda new: left(_summed(variables, new))
+                    inner, (*around, *variables), lambda new: rebuild(_summed(variables, new))
                 )
                 return
             case Negative(value=inner):
-                yield from self.visit(inner, around, lambda new: left(Negative(value=new)))
+                yield from self.visit(inner, around, lambda new: rebuild(Negative(value=new)))
                 return
-        found = factors_of(value)
-        rest = _without(found, self.factors)
+        factors = factors_of(value)
+        rest = _without(factors, self.factors)
         if rest is not None:
-            others = {name for one in rest for name in free_variables(one)}
-            yield self._taken(around, tuple(rest), others, left)
+            others = {name for operand in rest for name in free_variables(operand)}
+            yield self._taken(around, tuple(rest), others, rebuild)
             return
-        for at, factor in enumerate(found):
-            inner_left = _in_product(found, at, left)
+        for at, factor in enumerate(factors):
+            inner_left = _in_product(factors, at, rebuild)
             outside = {
                 name
-                for number, one in enumerate(found)
+                for number, operand in enumerate(factors)
                 if number != at
-                for name in free_variables(one)
+                for name in free_variables(operand)
             }
             linear = tuple(name for name in around if name not in outside)
             yield from self._below(factor, linear if isinstance(factor, Sum) else (), inner_left)
@@ -197,35 +197,35 @@ class _Products:
         self,
         factor: Expression,
         around: tuple[str, ...],
-        left: Callable[[Expression], Expression],
+        rebuild: Callable[[Expression], Expression],
     ) -> Iterator[TakenOut]:
         match factor:
             case Sum():
-                yield from self.visit(factor, around, left)
+                yield from self.visit(factor, around, rebuild)
             case Negative(value=inner):
-                yield from self.visit(inner, (), lambda new: left(Negative(value=new)))
+                yield from self.visit(inner, (), lambda new: rebuild(Negative(value=new)))
             case Combine(left=one, right=other):
-                yield from self.visit(one, (), lambda new: left(replace(factor, left=new)))
-                yield from self.visit(other, (), lambda new: left(replace(factor, right=new)))
+                yield from self.visit(one, (), lambda new: rebuild(replace(factor, left=new)))
+                yield from self.visit(other, (), lambda new: rebuild(replace(factor, right=new)))
 
     def _taken(
         self,
         around: tuple[str, ...],
         rest: tuple[Expression, ...],
         others: set[str],
-        left: Callable[[Expression], Expression],
+        rebuild: Callable[[Expression], Expression],
     ) -> TakenOut:
         part = product_of(self.factors)
         free = free_variables(part)
         private = tuple(name for name in around if name in free and name not in others)
 
         def put(new: Expression) -> Expression:
-            made = left(product_of([*rest, new]) if rest else new)
-            return _without_sums(made, private)
+            whole = rebuild(product_of([*rest, new]) if rest else new)
+            return _without_sums(whole, private)
 
         value = Sum(variables=private, value=part) if private else part
-        kept = tuple(name for name in free if name not in private)
-        return TakenOut(value=value, free=kept, left=put)
+        shared = tuple(name for name in free if name not in private)
+        return TakenOut(value=value, free=shared, left=put)
 
 
 def _summed(variables: tuple[str, ...], value: Expression) -> Expression:
@@ -233,9 +233,9 @@ def _summed(variables: tuple[str, ...], value: Expression) -> Expression:
 
 
 def _in_product(
-    factors: tuple[Expression, ...], at: int, left: Callable[[Expression], Expression]
+    factors: tuple[Expression, ...], at: int, rebuild: Callable[[Expression], Expression]
 ) -> Callable[[Expression], Expression]:
-    return lambda new: left(product_of([*factors[:at], new, *factors[at + 1 :]]))
+    return lambda new: rebuild(product_of([*factors[:at], new, *factors[at + 1 :]]))
 
 
 def _without_sums(value: Expression, private: tuple[str, ...]) -> Expression:
@@ -249,19 +249,19 @@ def _without_sums(value: Expression, private: tuple[str, ...]) -> Expression:
                 for name in new.variables
                 if name in private and name not in free_variables(new.value)
             ]
-            kept = tuple(name for name in new.variables if name not in gone)
-            return replace(new, variables=kept) if kept else new.value
+            summed = tuple(name for name in new.variables if name not in gone)
+            return replace(new, variables=summed) if summed else new.value
         return new
 
     result: Expression = visit(value)  # type: ignore[assignment]
     return result
 
 
-def _sums(assignment: Assignment, wanted: Expression, sums: set[str] | None) -> Iterator[TakenOut]:
+def _sums(assignment: Assignment, part: Expression, sums: set[str] | None) -> Iterator[TakenOut]:
     """Looks for terms in every sum of an expression."""
     result = assignment.result.variables
-    options = [terms_of(wanted)]
-    explicit = terms_of(with_sums(wanted, result))
+    options = [terms_of(part)]
+    explicit = terms_of(with_sums(part, result))
     if explicit not in options:
         options.append(explicit)
 
@@ -292,25 +292,25 @@ def _sums(assignment: Assignment, wanted: Expression, sums: set[str] | None) -> 
                 near = tuple(name for name in below if name not in free_variables(one))
                 yield from visit(other, near, lambda new: left(replace(value, right=new)))
 
-    for found in visit(assignment.value, (), lambda new: new):
-        taken = set(free_variables(wanted)) - set(found.free)
+    for place in visit(assignment.value, (), lambda new: new):
+        taken = set(free_variables(part)) - set(place.free)
         if sums is None or taken == sums:
-            yield found
+            yield place
 
 
 def _without_pairs(
     terms: Sequence[tuple[int, Expression]], some: Sequence[tuple[int, Expression]]
 ) -> list[tuple[int, Expression]] | None:
     """The terms without some of them, each removed once; ``None`` if any is missing."""
-    left = list(terms)
-    keys = [(sign, _ordered(one)) for sign, one in terms]
-    for sign, one in some:
-        key = (sign, _ordered(one))
+    rest = list(terms)
+    keys = [(sign, _ordered(term)) for sign, term in terms]
+    for sign, term in some:
+        key = (sign, _ordered(term))
         if key not in keys:
             return None
         at = keys.index(key)
-        del left[at], keys[at]
-    return left
+        del rest[at], keys[at]
+    return rest
 
 
 def _terms_taken(
@@ -318,20 +318,20 @@ def _terms_taken(
     sign: int,
     rest: list[tuple[int, Expression]],
     around: tuple[str, ...],
-    left: Callable[[Expression], Expression],
+    rebuild: Callable[[Expression], Expression],
 ) -> TakenOut:
     part = sum_of(option)
     free = free_variables(part)
     private = tuple(
-        name for name in around if all(name in free_variables(one) for _, one in option)
+        name for name in around if all(name in free_variables(term) for _, term in option)
     )
 
     def put(new: Expression) -> Expression:
-        return _without_sums(left(sum_of([*rest, (sign, new)])), private)
+        return _without_sums(rebuild(sum_of([*rest, (sign, new)])), private)
 
     value: Expression = Sum(variables=private, value=part) if private else part
-    kept = tuple(name for name in free if name not in private)
-    return TakenOut(value=value, free=kept, left=put)
+    shared = tuple(name for name in free if name not in private)
+    return TakenOut(value=value, free=shared, left=put)
 
 
 # The normal form of an expression: a sum of terms, each a sum of products of factors.
@@ -434,21 +434,21 @@ class _Normal:
         used = (name for factor in other.factors for name in variables_of(factor))
         return self.renamed(one, (*used, *other.summed))
 
-    def renamed(self, one: Summand, taken: Sequence[str]) -> Summand:
+    def renamed(self, term: Summand, taken: Sequence[str]) -> Summand:
         """The term with new names for summed variables that are taken."""
-        clashes = [name for name in one.summed if name in taken]
+        clashes = [name for name in term.summed if name in taken]
         if not clashes:
-            return one
+            return term
         names = {name: self.names.fresh(f"{name}_own") for name in clashes}
         return Summand(
-            factors=tuple(renamed(factor, names) for factor in one.factors),
-            summed=tuple(names.get(name, name) for name in one.summed),
-            coefficient=one.coefficient,
+            factors=tuple(renamed(factor, names) for factor in term.factors),
+            summed=tuple(names.get(name, name) for name in term.summed),
+            coefficient=term.coefficient,
         )
 
 
-def _scaled(one: Summand, number: int) -> Summand:
-    return Summand(factors=one.factors, summed=one.summed, coefficient=number * one.coefficient)
+def _scaled(term: Summand, number: int) -> Summand:
+    return Summand(factors=term.factors, summed=term.summed, coefficient=number * term.coefficient)
 
 
 def renamed(value: Expression, names: dict[str, str]) -> Expression:
@@ -467,18 +467,18 @@ def renamed(value: Expression, names: dict[str, str]) -> Expression:
                     location=term.location,
                 )
             case Sum(variables=bound) if set(bound) & set(names):
-                left = {name: new for name, new in names.items() if name not in bound}
-                return Sum(variables=bound, value=renamed(term.value, left))
+                free = {name: new for name, new in names.items() if name not in bound}
+                return Sum(variables=bound, value=renamed(term.value, free))
         return rebuild(term, visit)
 
     result: Expression = visit(value)  # type: ignore[assignment]
     return result
 
 
-def free_of(one: Summand) -> tuple[str, ...]:
+def free_of(term: Summand) -> tuple[str, ...]:
     """The variables of a term that it does not sum over."""
-    found = (name for factor in one.factors for name in free_variables(factor))
-    return tuple(dict.fromkeys(name for name in found if name not in one.summed))
+    names = (name for factor in term.factors for name in free_variables(factor))
+    return tuple(dict.fromkeys(name for name in names if name not in term.summed))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -527,7 +527,10 @@ class PartForm:
     def reads(self) -> tuple[Access, ...]:
         """All accesses."""
         return tuple(
-            access for one in self.summands for factor in one.factors for access in accesses(factor)
+            access
+            for term in self.summands
+            for factor in term.factors
+            for access in accesses(factor)
         )
 
 
@@ -562,11 +565,11 @@ def with_numbers_as_scalars(part: PartForm) -> Iterator[PartForm]:
         for chosen in combinations(scaled, count):
             summands, numbers = list(part.summands), dict(part.numbers)
             for at in chosen:
-                one = summands[at]
-                name = repr(one.coefficient)
-                numbers[name] = one.coefficient
+                term = summands[at]
+                name = repr(term.coefficient)
+                numbers[name] = term.coefficient
                 summands[at] = Summand(
-                    factors=(Access(tensor=name), *one.factors), summed=one.summed
+                    factors=(Access(tensor=name), *term.factors), summed=term.summed
                 )
             yield replace(
                 part,
@@ -585,12 +588,12 @@ def with_common_factor(part: PartForm, name: str) -> tuple[Access, Expression, E
     """
     first, *others = part.summands
     common = list(first.factors)
-    for one in others:
-        left = list(one.factors)
-        common = [left.pop(left.index(factor)) for factor in common if factor in left]
+    for term in others:
+        factors = list(term.factors)
+        common = [factors.pop(factors.index(factor)) for factor in common if factor in factors]
     if part.semiring != PLUS_TIMES or not others or not common:
         return None
-    if any(set(one.summed) != set(first.summed) for one in others):
+    if any(set(term.summed) != set(first.summed) for term in others):
         return None
     terms: list[tuple[int, Expression]] = []
     for summand in part.summands:

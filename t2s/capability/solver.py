@@ -62,14 +62,14 @@ class Solver:
             return Proof(answer=Answer.OPEN, text=NOT_THERE)
         terms = _Terms(z3, known)
         facts = tuple(facts)
-        given = [terms.condition(fact) for fact in facts]
+        assumptions = [terms.condition(fact) for fact in facts]
         claim = terms.condition(condition)
         shown = print_condition(condition)
-        if self._check(z3, terms, [*given, z3.Not(claim)]) == z3.unsat:
-            needed = self._needed(z3, terms, facts, given, z3.Not(claim))
+        if self._check(z3, terms, [*assumptions, z3.Not(claim)]) == z3.unsat:
+            needed = self._needed(z3, terms, facts, assumptions, z3.Not(claim))
             why = " and ".join(print_condition(fact) for fact in needed) or "any extents"
             return Proof(answer=Answer.TRUE, text=f"{shown} follows from {why}")
-        if self._check(z3, terms, [*given, claim]) == z3.unsat:
+        if self._check(z3, terms, [*assumptions, claim]) == z3.unsat:
             return Proof(answer=Answer.FALSE, text=f"nothing satisfies {shown}")
         return Proof(answer=Answer.OPEN, text=f"{shown} depends on the extents")
 
@@ -79,10 +79,10 @@ class Solver:
         if z3 is None:
             return Answer.OPEN
         terms = _Terms(z3, {})
-        found = self._check(z3, terms, [terms.condition(condition)])
-        if found == z3.unsat:
+        result = self._check(z3, terms, [terms.condition(condition)])
+        if result == z3.unsat:
             return Answer.FALSE
-        return Answer.TRUE if found == z3.sat else Answer.OPEN
+        return Answer.TRUE if result == z3.sat else Answer.OPEN
 
     def _check(self, z3: Any, terms: _Terms, claims: Sequence[Any]) -> Any:
         self.calls.count += 1
@@ -96,7 +96,7 @@ class Solver:
         z3: Any,
         terms: _Terms,
         facts: Sequence[Condition],
-        given: Sequence[Any],
+        assumptions: Sequence[Any],
         refuted: Any,
     ) -> list[Condition]:
         """The facts of the unsat core."""
@@ -104,7 +104,7 @@ class Solver:
         solver.set("timeout", self.time_limit)
         solver.add(*terms.limits(), refuted)
         names = [z3.Bool(f"fact {number}") for number in range(len(facts))]
-        for name, fact in zip(names, given, strict=True):
+        for name, fact in zip(names, assumptions, strict=True):
             solver.assert_and_track(fact, name)
         if solver.check() != z3.unsat:
             return list(facts)

@@ -165,9 +165,9 @@ class _Tiling:
             volume = calls * prod(sizes)  # for equally many calls the least padding
             if self.fewest is not None and (calls, volume) >= self.fewest:
                 return
-            found = self._tiles(sizes) if self.test(sizes) else None
-            if found is not None:
-                self.fewest, self.found = (calls, volume), found
+            tiles = self._tiles(sizes) if self.test(sizes) else None
+            if tiles is not None:
+                self.fewest, self.found = (calls, volume), tiles
             return
         possible, first = self.sizes[at], 0
         if (
@@ -247,14 +247,14 @@ class _FixedProduct:
 def _fixed_products(condition: Condition, names: Sequence[str]) -> list[_FixedProduct]:
     """The parts of a condition that fix a product of several modes."""
     parts = condition.parts if isinstance(condition, AllOf) else (condition,)
-    found = []
+    products = []
     for part in parts:
         match part:
             case Compared(operator=Op.EQUAL, left=left, right=WholeNumber(value=number)):
                 modes = _factors(left, names)
                 if modes is not None and len(modes) > 1 and 0 < number <= MOST_FACTORED:
-                    found.append(_FixedProduct(modes=tuple(modes), number=number))
-    return found
+                    products.append(_FixedProduct(modes=tuple(modes), number=number))
+    return products
 
 
 MOST_FACTORED = 10**12
@@ -293,21 +293,21 @@ def _of_mode(condition: Condition, name: str) -> Callable[[Sequence[int]], bool]
 
 def _quotients(extent: int) -> list[int]:
     """All ``ceil(extent / q)``, largest first, at most about two roots of the extent."""
-    found, size = [], extent
+    sizes, size = [], extent
     while size > 1:
-        found.append(size)
+        sizes.append(size)
         count = -(-extent // size)
         size = -(-extent // (count + 1)) if -(-extent // (count + 1)) < size else size - 1
-    return [*found, 1] if extent >= 1 else []
+    return [*sizes, 1] if extent >= 1 else []
 
 
 def _candidates(start: Sequence[int], numbers: Sequence[int], most: int) -> list[int]:
     """Sizes up to ``most``, largest first: quotients, numbers, and multiples of numbers."""
-    found = {size for size in start if size <= most}
+    sizes = {size for size in start if size <= most}
     for number in numbers:
         near = {number - 1, number, number + 1}
         if number <= 4096:
-            for size in tuple(found):
+            for size in tuple(sizes):
                 near |= {size - size % number, size - size % number + number}
-        found |= near
-    return sorted((size for size in found if 1 <= size <= most), reverse=True)
+        sizes |= near
+    return sorted((size for size in sizes if 1 <= size <= most), reverse=True)

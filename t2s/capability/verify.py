@@ -120,7 +120,7 @@ def _check_result(capability: Capability) -> None:
                 f"{name} is summed over, and the result has it",
                 "a sum over variables that the result does not have",
             )
-    top = {id(one) for _, one in terms_of(capability.value)}
+    top = {id(term_value) for _, term_value in terms_of(capability.value)}
     for term in walk(capability.value):
         if isinstance(term, Sum):
             _check_own_variables(capability, term, top)
@@ -133,11 +133,11 @@ def _check_result(capability: Capability) -> None:
                     )
 
 
-def _check_own_variables(capability: Capability, one: Sum, top: set[int]) -> None:
+def _check_own_variables(capability: Capability, total: Sum, top: set[int]) -> None:
     """Summed variables must not occur outside of their sum; other terms may reuse the name."""
-    inside = accesses(one)
-    others = [other for _, other in terms_of(capability.value) if other is not one]
-    if id(one) in top:
+    inside = accesses(total)
+    others = [other for _, other in terms_of(capability.value) if other is not total]
+    if id(total) in top:
         rest = [name for other in others for name in free_variables(other)]
     else:
         every = [name for access in accesses(capability.value) for name in access.variables]
@@ -146,9 +146,9 @@ def _check_own_variables(capability: Capability, one: Sum, top: set[int]) -> Non
             for name in access.variables:
                 rest.remove(name)
     nested = [
-        name for below in walk(one.value) if isinstance(below, Sum) for name in below.variables
+        name for below in walk(total.value) if isinstance(below, Sum) for name in below.variables
     ]
-    for name in one.variables:
+    for name in total.variables:
         if name in rest or name in nested:
             raise _capability_error(
                 capability,
@@ -339,17 +339,17 @@ def types_over(capability: Capability, ring: Semiring) -> tuple[Type, ...]:
         semiring=ring,
         location=capability.location,
     )
-    found, refused = [], None
+    types, refused = [], None
     for type in capability.types or ANY_TYPE:
         try:
             check_type(statement, type)
         except UserError as error:
             refused = refused or error
         else:
-            found.append(type)
-    if refused is not None and not found:
+            types.append(type)
+    if refused is not None and not types:
         raise refused
-    return tuple(found)
+    return tuple(types)
 
 
 # Descriptions of calls: terms refer to tensors and variables of the statement, to modes and arrays
@@ -368,9 +368,9 @@ PARTS = (
 def verify_call(function: ExternalFunction) -> None:
     """Raise ``UserError`` for a description of a call that cannot be made."""
     for name, kind, expected in PARTS:
-        given = getattr(function, name)
-        if given is not None and not isinstance(given, kind):
-            raise _error(function, f"the {name} has the wrong type", expected, repr(given)[:80])
+        value = getattr(function, name)
+        if value is not None and not isinstance(value, kind):
+            raise _error(function, f"the {name} has the wrong type", expected, repr(value)[:80])
     for name in ("setup", "unpack", "teardown"):
         for one in getattr(function, name):
             if not isinstance(one, ExternalCall):
@@ -402,12 +402,12 @@ def verify_call(function: ExternalFunction) -> None:
             if formats
             else f'formats={{"{result}": "ds"}} beside stored=',
         )
-    made = _Described(function)
+    described = _Described(function)
     for one in (*function.setup, function.call, *function.unpack, *function.teardown):
-        made.check(one)
+        described.check(one)
     if function.stored is not None:
         for term in (function.stored.pos, function.stored.crd, function.stored.values):
-            made.check(term)
+            described.check(term)
 
 
 def _error(function: ExternalFunction, what: str, expected: str, given: str = "") -> UserError:
@@ -429,7 +429,9 @@ class _Described:
     def reads(self) -> dict[str, Access]:
         """An access of each tensor of the statement."""
         capability = self.function.capability
-        return {one.tensor: one for one in (*accesses(capability.value), capability.result)}
+        return {
+            access.tensor: access for access in (*accesses(capability.value), capability.result)
+        }
 
     def check(self, term: Any) -> None:
         """Raise ``UserError`` for an invalid term, also among those below it."""
@@ -464,16 +466,16 @@ class _Described:
         elif isinstance(term, ForSemiring):
             rings = self.function.capability.semirings
             self._check_choice("semiring", [ring for ring, _ in term.terms], rings)
-        for one in _below(term):
-            self.check(one)
+        for subterm in _below(term):
+            self.check(subterm)
 
     def _error(self, what: str, expected: str, given: str) -> UserError:
         return _error(self.function, what, expected, given)
 
     def _types(self) -> tuple[Any, ...]:
         capability = self.function.capability
-        found = (type for ring in capability.semirings for type in types_over(capability, ring))
-        return tuple(dict.fromkeys(found))
+        types = (type for ring in capability.semirings for type in types_over(capability, ring))
+        return tuple(dict.fromkeys(types))
 
     def _check_choice(self, what: str, given: list[Any], wanted: tuple[Any, ...]) -> None:
         missing = [one for one in wanted if one not in given]
@@ -497,7 +499,7 @@ class _Described:
 
     def _check_variable(self, term: DimensionOf) -> None:
         lists = self.function.capability.lists
-        names = dict.fromkeys(name for one in self.reads.values() for name in one.variables)
+        names = dict.fromkeys(name for access in self.reads.values() for name in access.variables)
         if term.variable not in names or term.variable in lists:
             what = "is a list" if term.variable in lists else "is not in the statement"
             known = ", ".join(name for name in names if name not in lists)
@@ -517,7 +519,7 @@ class _Described:
                 shown,
             )
         formats = self.function.capability.needs_of(name).formats
-        stored = [one for one in formats if not is_dense(one)]
+        stored = [format for format in formats if not is_dense(format)]
         if isinstance(term, ArrayOfLevelOf) or (isinstance(term, BytesOf) and term.array):
             self._check_array(term, formats)
         elif stored and isinstance(term, StepOf | StepsOf | LeadOf | LayoutOf | LabelsOf | OrderOf):
@@ -574,6 +576,6 @@ def _below(term: Any) -> Iterator[Any]:
         case StructOf(fields=fields):
             yield from fields
         case ForType(terms=pairs) | ForSemiring(terms=pairs):
-            yield from (one for _, one in pairs)
+            yield from (subterm for _, subterm in pairs)
         case _ if hasattr(term, "value") and isinstance(term.value, TERMS):
             yield term.value

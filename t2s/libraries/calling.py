@@ -111,8 +111,8 @@ def _call_library(frame: CallFrame) -> Any:
         returned = _checked_calls(frame)
         stored = None if function.stored is None else _stored_result(frame)
     finally:
-        for one in function.teardown:
-            _call(frame, one)
+        for teardown in function.teardown:
+            _call(frame, teardown)
     return returned if stored is None else stored
 
 
@@ -121,14 +121,14 @@ def _checked_calls(frame: CallFrame) -> Any:
     function = frame.function
     status, main = function.status, function.call
     assert main is not None
-    found = None
-    for one in (*function.setup, main, *function.unpack):
-        returned = _call(frame, one)
-        if one is main and status is None:
-            found = returned
-        if status is not None and one.returns is not None and returned not in status.good:
+    value = None
+    for step in (*function.setup, main, *function.unpack):
+        returned = _call(frame, step)
+        if step is main and status is None:
+            value = returned
+        if status is not None and step.returns is not None and returned not in status.good:
             raise status_failure(function, returned, frame.location)
-    return found
+    return value
 
 
 def call_hardware(hardware: Hardware, frame: CallFrame) -> tuple[Any, int]:
@@ -163,9 +163,9 @@ def status_failure(
 def _call_python(frame: CallFrame) -> Any:
     function = frame.function
     assert function.python is not None
-    given = {name: frame.tensors[name] for name in function.parameters}
+    arguments = {name: frame.tensors[name] for name in function.parameters}
     try:
-        return function.python(**given)
+        return function.python(**arguments)
     except T2SError:
         raise
     except (Exception, SystemExit) as error:
@@ -194,14 +194,14 @@ def returned_numbers(
     )
 
 
-def _call(frame: CallFrame, one: ExternalCall) -> Any:
+def _call(frame: CallFrame, described: ExternalCall) -> Any:
     library = frame.function.library
     if library is None:
         raise InternalError(f"{frame.function.name} is called and of no library")
-    returns = None if one.returns is None else c_type(one.returns)
+    returns = None if described.returns is None else c_type(described.returns)
     prototype = ctypes.CFUNCTYPE(returns)
-    symbol = prototype(symbol_address(library, one.symbol))
-    return symbol(*(_argument(frame, term) for term in one.arguments))
+    symbol = prototype(symbol_address(library, described.symbol))
+    return symbol(*(_argument(frame, term) for term in described.arguments))
 
 
 _INTEGERS = {8: ctypes.c_int8, 16: ctypes.c_int16, 32: ctypes.c_int32, 64: ctypes.c_int64}
@@ -234,8 +234,12 @@ def _argument(frame: CallFrame, term: CallTerm) -> Any:
             leading = lead(frame.tensors[name])
             return _integer(frame, leading, f"the leading dimension of {name}", type)
         case LayoutOf(tensor=name, rows=rows, columns=columns):
-            said = rows if is_by_rows(frame.tensors[name]) else columns
-            return ctypes.c_int(said) if isinstance(said, int) else ctypes.c_char(said.encode())
+            by_layout = rows if is_by_rows(frame.tensors[name]) else columns
+            return (
+                ctypes.c_int(by_layout)
+                if isinstance(by_layout, int)
+                else ctypes.c_char(by_layout.encode())
+            )
         case ArrayOfLevelOf(tensor=name, level=level, array=array_name, first=first):
             array = _converted(frame, name, level, array_name)
             frame.kept.append(array)
@@ -243,9 +247,9 @@ def _argument(frame: CallFrame, term: CallTerm) -> Any:
         case DeclaredObject(name=name, bytes=count):
             return frame.objects.setdefault(name, ctypes.create_string_buffer(count))
         case AddressOf(value=value):
-            made = _argument(frame, value)
-            frame.kept.append(made)
-            return ctypes.byref(made)
+            argument = _argument(frame, value)
+            frame.kept.append(argument)
+            return ctypes.byref(argument)
         case ExternalCall():
             return _call(frame, term)
         case ForType(terms=terms):
@@ -278,9 +282,9 @@ def _object(
             return _integers(frame, steps_of(frame.tensors[name]), f"a step of {name}")
         case LabelsOf(tensor=name):
             text = labels_of(frame.function.capability, frame.lists, name)
-            made = ctypes.create_string_buffer(text.encode())
-            frame.kept.append(made)
-            return made
+            buffer = ctypes.create_string_buffer(text.encode())
+            frame.kept.append(buffer)
+            return buffer
         case BytesOf(tensor=name, level=level, array=array_name):
             array = frame.tensors[name]
             if array_name:
@@ -294,7 +298,7 @@ def _object(
                 (stored if isinstance(stored, np.ndarray) else stored.values).size
             )
         case StructOf(fields=fields):
-            values = [_argument(frame, one) for one in fields]
+            values = [_argument(frame, field) for field in fields]
             built = struct_of(values)
             frame.kept += [*values, built]
             return ctypes.byref(built)
@@ -311,18 +315,18 @@ def _object(
 def _integers(frame: CallFrame, values: Sequence[int], what: str) -> Any:
     """The address of integers of the interface."""
     index = frame.function.index or INT32
-    made = (c_type(index) * max(1, len(values)))()
+    array = (c_type(index) * max(1, len(values)))()
     for at, value in enumerate(values):
-        made[at] = _integer(frame, value, what).value
-    frame.kept.append(made)
-    return made
+        array[at] = _integer(frame, value, what).value
+    frame.kept.append(array)
+    return array
 
 
 def _type_of_values(frame: CallFrame) -> Type:
     """The type of the values of the tensors in a call."""
     first = next(iter(frame.tensors.values()))
     kind = first.dtype if isinstance(first, np.ndarray) else first.values.dtype
-    return next(one for one in TYPES if one.numpy == kind)
+    return next(type for type in TYPES if type.numpy == kind)
 
 
 def _stored_result(frame: CallFrame) -> SparseTensor:
@@ -331,7 +335,7 @@ def _stored_result(frame: CallFrame) -> SparseTensor:
     stored = function.stored
     assert stored is not None
     rows, columns = (frame.extents[name] for name in capability.result.variables)
-    addresses = [_argument(frame, one).value for one in (stored.pos, stored.crd, stored.values)]
+    addresses = [_argument(frame, term).value for term in (stored.pos, stored.crd, stored.values)]
     rowwise = RowsInMemory(
         shape=(rows, columns),
         addresses=tuple(address or 0 for address in addresses),
@@ -414,7 +418,7 @@ def labels_of(capability: Capability, lists: Mapping[str, int], tensor: str) -> 
     letters: dict[tuple[str, int], str] = {}
     labels = {}
     for access in (capability.result, *accesses(capability.value)):
-        own = [(one, at) for one in access.variables for at in range(lists.get(one, 1))]
+        own = [(name, at) for name in access.variables for at in range(lists.get(name, 1))]
         for key in own:
             letters.setdefault(key, chr(ord("a") + len(letters)))
         labels[access.tensor] = "".join(letters[key] for key in own)
@@ -443,21 +447,21 @@ class RowsInMemory:
     type: Type
 
 
-def copied_rows(given: RowsInMemory, format: Format, zero: float | int) -> SparseTensor:
+def copied_rows(memory: RowsInMemory, format: Format, zero: float | int) -> SparseTensor:
     """The tensor, in arrays of ours.  Raises ``UserError`` if what is there is none."""
-    rows, columns = given.shape
-    index = given.index.numpy
-    pos, crd, values = given.addresses
+    rows, columns = memory.shape
+    index = memory.index.numpy
+    pos, crd, values = memory.addresses
     positions = _copied(pos, index, rows + 1)
     count = int(positions[-1])
     if not 0 <= count <= rows * columns:
         raise UserError(f"{count} values in {rows} rows of {columns} columns")
     coordinates = _copied(crd, index, count)
     arrays = {"pos": positions.astype(np.int64), "crd": coordinates.astype(np.int64)}
-    found = _copied(values, given.type.numpy, count)
-    made = as_stored(given.shape, format, ({}, arrays), found, fill=zero)
-    check_tensor(made)
-    return made
+    copied = _copied(values, memory.type.numpy, count)
+    result = as_stored(memory.shape, format, ({}, arrays), copied, fill=zero)
+    check_tensor(result)
+    return result
 
 
 def _copied(address: int, kind: np.dtype[Any], count: int) -> Array:
@@ -493,15 +497,17 @@ def loaded_files(library: LibraryOf) -> tuple[LoadedFile, ...]:
 
     Raises ``OSError`` that says of each file why it is not there.
     """
-    given = (LibraryFile(name=library.path),)  # without any path: what is linked already
-    files = given if library.path or not library.files else library.files
-    found = [_first_of(files)]
+    candidates = (LibraryFile(name=library.path),)  # without any path: what is linked already
+    files = candidates if library.path or not library.files else library.files
+    loaded = [_first_of(files)]
     if library.beside:
-        found.append(_first_of(library.beside))
+        loaded.append(_first_of(library.beside))
     for call in library.start:
-        numbers = [one.value for one in call.arguments if isinstance(one, CallNumber)]
-        getattr(found[0].loaded, found[0].prefix + call.symbol)(*numbers)
-    return tuple(found)
+        numbers = [
+            argument.value for argument in call.arguments if isinstance(argument, CallNumber)
+        ]
+        getattr(loaded[0].loaded, loaded[0].prefix + call.symbol)(*numbers)
+    return tuple(loaded)
 
 
 def _first_of(files: Sequence[LibraryFile]) -> LoadedFile:
@@ -524,12 +530,12 @@ def _first_of(files: Sequence[LibraryFile]) -> LoadedFile:
 def _path_in_wheel(file: LibraryFile) -> tuple[str, str]:
     """The path and the version of a file of an installed wheel, both empty if it is not there."""
     try:
-        found = metadata.distribution(file.wheel)
+        distribution = metadata.distribution(file.wheel)
     except metadata.PackageNotFoundError:
         return "", ""
-    for one in sorted(found.files or ()):
-        if one.name.startswith(file.name):
-            return str(found.locate_file(one).resolve()), found.version  # type: ignore[attr-defined]
+    for path in sorted(distribution.files or ()):
+        if path.name.startswith(file.name):
+            return str(distribution.locate_file(path).resolve()), distribution.version  # type: ignore[attr-defined]
     return "", ""
 
 
@@ -556,8 +562,8 @@ def symbol_address(library: LibraryOf, name: str) -> int:
         if library.llvm:
             return int(import_deferring_sigint("t2s.loops.machine").address_in(library.llvm, name))
         files = loaded_files(library)
-        there = [file for file in files if hasattr(file.loaded, file.prefix + name)]
-        symbol = getattr((*there, files[0])[0].loaded, (*there, files[0])[0].prefix + name)
+        defining = [file for file in files if hasattr(file.loaded, file.prefix + name)]
+        symbol = getattr((*defining, files[0])[0].loaded, (*defining, files[0])[0].prefix + name)
         return ctypes.cast(symbol, ctypes.c_void_p).value or 0
     except (KeyError, AttributeError):
         raise UserError(
@@ -619,10 +625,10 @@ class Availability:
 def availability(library: LibraryOf) -> Availability:
     """Whether the library can be loaded; found out in a child process, once."""
     run = in_fresh_process if library.fresh else in_child
-    found = run(partial(_loaded, library))
-    if isinstance(found, ChildCrash):
-        return Availability(name=library.name, there=False, why_not=f"loading it {found.why}")
-    return found if isinstance(found, Availability) else Availability(name="", there=False)
+    answer = run(partial(_loaded, library))
+    if isinstance(answer, ChildCrash):
+        return Availability(name=library.name, there=False, why_not=f"loading it {answer.why}")
+    return answer if isinstance(answer, Availability) else Availability(name="", there=False)
 
 
 def _loaded(library: LibraryOf, _: Say) -> Availability:
@@ -648,8 +654,8 @@ def _loaded(library: LibraryOf, _: Say) -> Availability:
             import_deferring_sigint("t2s.loops.machine")
             where, version = "compiled for this CPU", metadata.version("llvmlite")
         else:
-            found = loaded_files(library)[0]
-            where, version = found.path, found.version
+            file = loaded_files(library)[0]
+            where, version = file.path, file.version
         _first_call(library)
     except (ImportError, AttributeError, OSError, UserError) as error:
         why = str(error).splitlines()[0]
@@ -670,12 +676,12 @@ def _first_call(library: LibraryOf) -> None:
 
 def check_available(library: LibraryOf, what: str, location: SourceLocation | None) -> None:
     """Raise ``UserError`` with how to get a library that is not there."""
-    found = availability(library)
-    if not found.there:
+    state = availability(library)
+    if not state.there:
         raise UserError(
             f"{what} is not available: {library.name} is not there",
             location=location,
             expected=f"{library.name}, found by its path or as a package of Python",
-            given=found.why_not,
+            given=state.why_not,
             hint=library.how_to_get or None,
         )

@@ -148,7 +148,7 @@ class _Printer:
 
     def __post_init__(self) -> None:
         # one letter before each: so none is a word or a macro of C, or a function of a library
-        supply = Identifiers(lambda wanted: f"v_{plain(wanted)}")
+        supply = Identifiers(lambda name: f"v_{plain(name)}")
         for argument in self.function.arguments:
             self.names[argument.name] = supply.fresh(argument.name)
             self.by_address[argument.name] = (
@@ -158,14 +158,16 @@ class _Printer:
             )
         self.declared: dict[str, str] = {}
         for term in walk(self.function):
-            found = _definition(term)
-            if found is not None and found[0] not in self.names:
-                self.names[found[0]] = supply.fresh(found[0])
-                self.declared[found[0]] = c_type(found[1])
+            definition = _definition(term)
+            if definition is not None and definition[0] not in self.names:
+                self.names[definition[0]] = supply.fresh(definition[0])
+                self.declared[definition[0]] = c_type(definition[1])
 
     def printed(self) -> CFunction:
         parameters = tuple(
-            self._parameter(one) for one in self.function.arguments if one.name not in self.skipped
+            self._parameter(argument)
+            for argument in self.function.arguments
+            if argument.name not in self.skipped
         )
         listed = ",\n    ".join(parameter.declared for parameter in parameters) or "void"
         lines = [f"static int {self.name}(", f"    {listed})", "{"]
@@ -177,14 +179,16 @@ class _Printer:
             name=self.name, text="".join(f"{line}\n" for line in lines), parameters=parameters
         )
 
-    def _parameter(self, one: LoopArray | LoopNumber) -> CParameter:
-        name, stars = self.names[one.name], "*" if self.by_address[one.name] else ""
-        if isinstance(one, LoopArray):
-            const = "" if one.written else "const "
-            declared = f"{const}{c_type(one.type)} *{stars}{name}"
+    def _parameter(self, argument: LoopArray | LoopNumber) -> CParameter:
+        name, stars = self.names[argument.name], "*" if self.by_address[argument.name] else ""
+        if isinstance(argument, LoopArray):
+            const = "" if argument.written else "const "
+            declared = f"{const}{c_type(argument.type)} *{stars}{name}"
         else:
             declared = f"int64_t {stars}{name}"
-        return CParameter(argument=one, declared=declared, by_address=self.by_address[one.name])
+        return CParameter(
+            argument=argument, declared=declared, by_address=self.by_address[argument.name]
+        )
 
     def _named(self, name: str) -> str:
         return f"(*{self.names[name]})" if self.by_address.get(name) else self.names[name]
@@ -249,13 +253,13 @@ class _Printer:
         return f"{self._named(array)}[{self._value(index)}]"
 
     def _call(self, call: LoopCall) -> str:
-        given = ", ".join(
+        arguments = ", ".join(
             f"(void *)&{self._element(argument.array, argument.index)}"
             if isinstance(argument, ElementAddress)
             else self._value(argument)
             for argument in call.arguments
         )
-        text = f"{call.symbol}({given})"
+        text = f"{call.symbol}({arguments})"
         return text if call.returns is None else f"{self._named(call.result)} = {text}"
 
     def _value(self, expr: Expr) -> str:
@@ -265,20 +269,22 @@ class _Printer:
             case Local(name=name):
                 return self._named(name)
             case Select(condition=condition, if_true=first, if_false=second):
-                texts = (self._value(one) for one in (condition, first, second))
+                texts = (self._value(operand) for operand in (condition, first, second))
                 return "({} ? {} : {})".format(*texts)
             case Cast(value=value, type=type):
                 return f"({c_type(type)}){self._value(value)}"
             case Apply(operator=operator, operands=operands, type=type):
-                return self._operator(operator, [self._value(one) for one in operands], type)
+                return self._operator(
+                    operator, [self._value(operand) for operand in operands], type
+                )
         raise InternalError(f"{expr.__class__.__name__} in loops")
 
-    def _operator(self, operator: Op, given: Sequence[str], type: Type) -> str:
+    def _operator(self, operator: Op, operands: Sequence[str], type: Type) -> str:
         if operator is Op.NOT:
-            return f"!{given[0]}"
+            return f"!{operands[0]}"
         if operator is Op.NEGATE:
-            return _wrapped(f"(-{given[0]})", type)
-        left, right = given
+            return _wrapped(f"(-{operands[0]})", type)
+        left, right = operands
         if operator in (Op.MINIMUM, Op.MAXIMUM):
             sign = "<" if operator is Op.MINIMUM else ">"
             return f"({right} {sign} {left} ? {right} : {left})"

@@ -118,9 +118,11 @@ def nest_of(nest: NestedCall) -> LoopFunction:
     return writer.function()
 
 
-def _loops(writer: LoopWriter, nest: NestedCall, left: list[str], at: dict[str, Expr]) -> None:
-    if left:
-        name, *others = left
+def _loops(
+    writer: LoopWriter, nest: NestedCall, loops_left: list[str], at: dict[str, Expr]
+) -> None:
+    if loops_left:
+        name, *others = loops_left
         extent = writer.number(loop_extent(name))
         with writer.counting(name, number(0), extent) as coordinate:
             _loops(writer, nest, others, {**at, name: coordinate})
@@ -146,18 +148,20 @@ def _one_call(writer: LoopWriter, nest: NestedCall, places: dict[str, Expr]) -> 
         copy = _Copy(tensor, tensor, modes, target=among)
         _over_modes(writer, nest, copy, places[tensor], number(0))
     arguments = tuple(_argument(writer, nest, argument, places) for argument in nest.arguments)
-    found = writer.call(FUNCTION, nest.symbol, arguments, nest.returns)
-    if nest.good is not None and found is not None:
+    returned = writer.call(FUNCTION, nest.symbol, arguments, nest.returns)
+    if nest.good is not None and returned is not None:
         good: Expr | None = None
         for status in nest.good:
-            same = equals(Cast(value=found, type=number(0).type), number(status))
+            same = equals(Cast(value=returned, type=number(0).type), number(status))
             good = same if good is None else good | same
         assert good is not None
         with writer.where(~good):
-            writer.set(local(STATUS), Cast(value=found, type=number(0).type))
+            writer.set(local(STATUS), Cast(value=returned, type=number(0).type))
             writer.end_with(number(1))
-    if nest.returned and found is not None:
-        value: Expr = found if found.type == nest.type else Cast(value=found, type=nest.type)
+    if nest.returned and returned is not None:
+        value: Expr = (
+            returned if returned.type == nest.type else Cast(value=returned, type=nest.type)
+        )
         place = places[nest.result]
         if nest.sums:
             before = writer.load("before", nest.result, place, nest.type)
@@ -207,10 +211,10 @@ def _over_modes(
 def _argument(
     writer: LoopWriter,
     nest: NestedCall,
-    one: TensorAddress | TermAddress | TermValue | Expr,
+    argument: TensorAddress | TermAddress | TermValue | Expr,
     places: dict[str, Expr],
 ) -> ElementAddress | Expr:
-    match one:
+    match argument:
         case TensorAddress(tensor=tensor) if tensor == nest.result and nest.buffered is not None:
             return ElementAddress(array=BUFFER, index=number(0))
         case TensorAddress(tensor=tensor) if tensor in dict(nest.padded):
@@ -223,4 +227,4 @@ def _argument(
             value = writer.number(term_name(at))
             return value if type == value.type else Cast(value=value, type=type)
         case _:
-            return one
+            return argument

@@ -216,8 +216,8 @@ class LoopWriter:
 
     def array(self, name: str, type: Type, *, written: bool = False, grows: str = "") -> str:
         """An array among the arguments; the same name is the same array."""
-        made = LoopArray(name=name, type=type, written=written, grows=grows)
-        if self._arguments.setdefault(name, made) != made:
+        argument = LoopArray(name=name, type=type, written=written, grows=grows)
+        if self._arguments.setdefault(name, argument) != argument:
             raise InternalError(f"the array {name} is two arrays")
         self._names.fresh(name)
         if grows and grows not in self._groups:
@@ -237,9 +237,9 @@ class LoopWriter:
     def _add(self, statement: LoopStatement) -> None:
         self._blocks[-1].append(statement)
 
-    def fresh(self, wanted: str, value: Expr) -> Local:
+    def fresh(self, prefix: str, value: Expr) -> Local:
         """A new local with this value."""
-        name = self._names.fresh(wanted)
+        name = self._names.fresh(prefix)
         self._add(SetLocal(name=name, value=value))
         return local(name, value.type)
 
@@ -247,9 +247,9 @@ class LoopWriter:
         """Another value for a local."""
         self._add(SetLocal(name=target.name, value=value))
 
-    def load(self, wanted: str, array: str, index: Expr, type: Type = INDEX) -> Local:
+    def load(self, prefix: str, array: str, index: Expr, type: Type = INDEX) -> Local:
         """A new local: an element of an array."""
-        name = self._names.fresh(wanted)
+        name = self._names.fresh(prefix)
         self._add(LoadElement(name=name, array=array, index=index, type=type))
         return local(name, type)
 
@@ -291,9 +291,9 @@ class LoopWriter:
         self._add(EndWith(status=status))
 
     @contextmanager
-    def counting(self, wanted: str, start: Expr, end: Expr) -> Iterator[Local]:
+    def counting(self, prefix: str, start: Expr, end: Expr) -> Iterator[Local]:
         """A loop over numbers."""
-        name = self._names.fresh(wanted)
+        name = self._names.fresh(prefix)
         self._blocks.append([])
         yield local(name)
         body = tuple(self._blocks.pop())

@@ -72,7 +72,10 @@ class _StageLowering:
         self.cursors = CursorMaker(
             stage,
             self.writer,
-            {name: (one.list, one.length) for name, one in self.workspaces.items()},
+            {
+                name: (workspace.list, workspace.length)
+                for name, workspace in self.workspaces.items()
+            },
         )
         names = [self.result.variables[mode] for mode in stage.writes.modes]
         self.ordered = tuple(names)
@@ -91,10 +94,12 @@ class _StageLowering:
 
     def lowered(self) -> LoweredStage:
         self._statement(self.stage.statement, Scope(coordinates={}, reached={}))
-        made = {name: workspace.variables for name, workspace in self.workspaces.items()}
+        variables = {name: workspace.variables for name, workspace in self.workspaces.items()}
         if self.suffix is not None:
-            made[self.result.tensor] = self.suffix.variables
-        return LoweredStage(function=self.writer.function(), workspaces=tuple(sorted(made.items())))
+            variables[self.result.tensor] = self.suffix.variables
+        return LoweredStage(
+            function=self.writer.function(), workspaces=tuple(sorted(variables.items()))
+        )
 
     def _make_temporaries(self) -> None:
         """A local, or a workspace, for each temporary of the stage."""
@@ -227,22 +232,22 @@ class _StageLowering:
         merge: Merge,
         leaves: list[Access],
         coordinate: Expr,
-        found: dict[Access, tuple[Expr, Expr | None, Expr | None]],
+        cursors: dict[Access, tuple[Expr, Expr | None, Expr | None]],
     ) -> None:
         """The body of a loop at a coordinate, where lists were ``found``."""
-        here = {access: one[2] for access, one in found.items()}
-        condition = holds(merge, here, scope)
+        presence = {access: at[2] for access, at in cursors.items()}
+        condition = holds(merge, presence, scope)
         certain = implied(merge)
         with self.writer.where(condition):
             inner = scope.with_coordinate(loop.variable, coordinate)
             for access in leaves:
-                given = found.get(access)
-                if given is not None and access in certain:
-                    given = (given[0], given[1], None)
-                elif given is None and access in certain:
+                state = cursors.get(access)
+                if state is not None and access in certain:
+                    state = (state[0], state[1], None)
+                elif state is None and access in certain:
                     reached = scope.at(access)
                     inner = inner.with_reached(access, _certain(reached))
-                inner = self.cursors.inside(inner, loop.variable, access, coordinate, given)
+                inner = self.cursors.inside(inner, loop.variable, access, coordinate, state)
             self._statement(loop.body, inner)
 
     def _visit_all(
@@ -255,32 +260,32 @@ class _StageLowering:
     ) -> None:
         """All coordinates; lists follow."""
         writer, variable = self.writer, loop.variable
-        places = [writer.fresh("cursor", one.begin) for one in lists]
+        places = [writer.fresh("cursor", walked.begin) for walked in lists]
         with writer.counting(variable, number(0), local(extent_of(variable))) as coordinate:
-            found: dict[Access, tuple[Expr, Expr | None, Expr | None]] = {}
+            states: dict[Access, tuple[Expr, Expr | None, Expr | None]] = {}
             heres: list[Local] = []
             stops: list[Expr] = []
-            for one, cursor in zip(lists, places, strict=True):
-                here = writer.fresh("here", FALSE)
+            for walked, cursor in zip(lists, places, strict=True):
+                present = writer.fresh("here", FALSE)
                 stop: Expr = plus(cursor, number(1))
-                if one.runs:
+                if walked.runs:
                     stop = writer.fresh("stop", cursor)
-                with writer.where(is_in(cursor, one.end)):
-                    at = one.coordinate(writer, cursor)
-                    writer.set(here, equals(at, coordinate))
-                    if one.runs and isinstance(stop, Local):
-                        with writer.where(here):
-                            writer.set(stop, one.run_end(writer, cursor, at))
-                found |= _found(one, cursor, stop if one.runs else None, here)
-                heres.append(here)
+                with writer.where(is_in(cursor, walked.end)):
+                    at = walked.coordinate(writer, cursor)
+                    writer.set(present, equals(at, coordinate))
+                    if walked.runs and isinstance(stop, Local):
+                        with writer.where(present):
+                            writer.set(stop, walked.run_end(writer, cursor, at))
+                states |= _found(walked, cursor, stop if walked.runs else None, present)
+                heres.append(present)
                 stops.append(stop)
-            self._inside(loop, scope, merge, leaves, coordinate, found)
+            self._inside(loop, scope, merge, leaves, coordinate, states)
             self._advance(places, heres, stops)
 
-    def _advance(self, places: list[Local], heres: list[Local], stops: list[Expr]) -> None:
+    def _advance(self, places: list[Local], presence: list[Local], stops: list[Expr]) -> None:
         """Cursors that were at the coordinate go on to the next one."""
-        for cursor, here, stop in zip(places, heres, stops, strict=True):
-            with self.writer.where(here):
+        for cursor, present, stop in zip(places, presence, stops, strict=True):
+            with self.writer.where(present):
                 self.writer.set(cursor, stop)
 
     def _visit_one(
@@ -289,20 +294,20 @@ class _StageLowering:
         scope: Scope,
         merge: Merge,
         leaves: list[Access],
-        one: CoordinateList,
+        walked: CoordinateList,
     ) -> None:
         """The coordinates of one list."""
         writer = self.writer
-        if not one.runs:
-            with writer.counting("cursor", one.begin, one.end) as cursor:
-                at = one.coordinate(writer, cursor)
-                self._inside(loop, scope, merge, leaves, at, _found(one, cursor, None, None))
+        if not walked.runs:
+            with writer.counting("cursor", walked.begin, walked.end) as cursor:
+                at = walked.coordinate(writer, cursor)
+                self._inside(loop, scope, merge, leaves, at, _found(walked, cursor, None, None))
             return
-        cursor = writer.fresh("cursor", one.begin)
-        with writer.repeating(is_in(cursor, one.end)):
-            at = one.coordinate(writer, cursor)
-            stop = one.run_end(writer, cursor, at)
-            self._inside(loop, scope, merge, leaves, at, _found(one, cursor, stop, None))
+        cursor = writer.fresh("cursor", walked.begin)
+        with writer.repeating(is_in(cursor, walked.end)):
+            at = walked.coordinate(writer, cursor)
+            stop = walked.run_end(writer, cursor, at)
+            self._inside(loop, scope, merge, leaves, at, _found(walked, cursor, stop, None))
             writer.set(cursor, stop)
 
     def _visit_merged(
@@ -315,45 +320,46 @@ class _StageLowering:
     ) -> None:
         """The smallest coordinate under one of the cursors, until no other one can be visited."""
         writer = self.writer
-        places = [writer.fresh("cursor", one.begin) for one in lists]
+        places = [writer.fresh("cursor", walked.begin) for walked in lists]
         inside: dict[Access, Expr | None] = {
-            one.access: is_in(cursor, one.end) for one, cursor in zip(lists, places, strict=True)
+            walked.access: is_in(cursor, walked.end)
+            for walked, cursor in zip(lists, places, strict=True)
         }
         alive = holds(merge, inside, Scope(coordinates={}, reached={}))
         if alive is None:
             raise InternalError(f"nothing ends the loop over {loop.variable}")
         with writer.repeating(alive):
             ats: list[Local] = []
-            for one, cursor in zip(lists, places, strict=True):
+            for walked, cursor in zip(lists, places, strict=True):
                 at = writer.fresh("at", behind_all())
-                with writer.where(is_in(cursor, one.end)):
-                    writer.set(at, one.coordinate(writer, cursor))
+                with writer.where(is_in(cursor, walked.end)):
+                    writer.set(at, walked.coordinate(writer, cursor))
                 ats.append(at)
             smallest: Expr = ats[0]
             for at in ats[1:]:
                 smallest = apply(Op.MINIMUM, smallest, at)
             coordinate = writer.fresh(loop.variable, smallest)
-            found: dict[Access, tuple[Expr, Expr | None, Expr | None]] = {}
+            states: dict[Access, tuple[Expr, Expr | None, Expr | None]] = {}
             heres: list[Local] = []
             stops: list[Expr] = []
-            for one, cursor, at in zip(lists, places, ats, strict=True):
-                here = writer.fresh("here", equals(at, coordinate))
+            for walked, cursor, at in zip(lists, places, ats, strict=True):
+                present = writer.fresh("here", equals(at, coordinate))
                 stop: Expr = plus(cursor, number(1))
-                if one.runs:
+                if walked.runs:
                     stop = writer.fresh("stop", cursor)
-                    with writer.where(here):
-                        writer.set(stop, one.run_end(writer, cursor, coordinate))
-                found |= _found(one, cursor, stop if one.runs else None, here)
-                heres.append(here)
+                    with writer.where(present):
+                        writer.set(stop, walked.run_end(writer, cursor, coordinate))
+                states |= _found(walked, cursor, stop if walked.runs else None, present)
+                heres.append(present)
                 stops.append(stop)
-            self._inside(loop, scope, merge, leaves, coordinate, found)
+            self._inside(loop, scope, merge, leaves, coordinate, states)
             self._advance(places, heres, stops)
 
     # -- values -----------------------------------------------------------------------------------
 
     def _assign(self, assign: Assign, scope: Scope) -> None:
         computed = _LoopValues(self, scope).value(assign.value)
-        value, there = computed.value, computed.there
+        value, stored = computed.value, computed.there
         name, writer = assign.result.tensor, self.writer
         if name in self.scalars:
             before = self.scalars[name]
@@ -361,32 +367,34 @@ class _StageLowering:
             writer.set(before, added)
         elif name in self.workspaces:
             work = self.workspaces[name]
-            with writer.where(there):
+            with writer.where(stored):
                 at = [scope.coordinates[variable] for variable in assign.result.variables]
                 work.contribute(at, value, accumulate=assign.accumulate)
         elif self.sum is not None:
             writer.set(self.sum, self.arithmetic.added(self.sum, value))
             if self.any is not None:
-                writer.set(self.any, TRUE if there is None else self.any | there)
+                writer.set(self.any, TRUE if stored is None else self.any | stored)
         elif self.waiting:
             assert self.suffix is not None
-            with writer.where(there):
+            with writer.where(stored):
                 at = [scope.coordinates[variable] for variable in self.suffix.variables]
                 self.suffix.contribute(at, value, accumulate=True)
         elif self.dense is not None:
-            place = self.dense.place([scope.coordinates[one] for one in self.ordered])
+            place = self.dense.place(
+                [scope.coordinates[variable_name] for variable_name in self.ordered]
+            )
             if assign.accumulate:
                 value = self.arithmetic.added(self.dense.before(place), value)
             self.dense.put(place, value)
         else:
-            with writer.where(there):
+            with writer.where(stored):
                 self._append(scope, value)
 
 
 def _found(
-    one: CoordinateList, cursor: Expr, stop: Expr | None, here: Expr | None
+    walked: CoordinateList, cursor: Expr, stop: Expr | None, present: Expr | None
 ) -> dict[Access, tuple[Expr, Expr | None, Expr | None]]:
-    return {one.access: (cursor, stop, here)} if one.array else {}
+    return {walked.access: (cursor, stop, present)} if walked.array else {}
 
 
 def _certain(reached: Reached) -> Reached:
@@ -407,8 +415,8 @@ def _bottom(statement: Statement) -> Assign:
 
 def _variables(statement: Statement) -> tuple[str, ...]:
     """The variables of all loops, in order."""
-    found = (term.variable for term in walk(statement) if isinstance(term, Forall))
-    return tuple(dict.fromkeys(found))
+    names = (term.variable for term in walk(statement) if isinstance(term, Forall))
+    return tuple(dict.fromkeys(names))
 
 
 class _LoopValues(StoredValues[Expr, Expr]):

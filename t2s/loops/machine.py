@@ -58,10 +58,10 @@ def address_in(text: str, name: str) -> int:
 
     Raises ``KeyError`` if there is none of that name.
     """
-    found = int(_module_in_memory(text).get_function_address(name))
-    if not found:
+    address = int(_module_in_memory(text).get_function_address(name))
+    if not address:
         raise KeyError(name)
-    return found
+    return address
 
 
 def llvm_text(function: LoopFunction) -> str:
@@ -155,13 +155,13 @@ class _Emitter:
             case SetLocal(name=name, value=value):
                 builder.store(self._value(value), self.slots[name])
             case LoadElement(name=name, array=array, index=index, type=type):
-                kept = self.function.array(array).type
-                loaded = load_value(builder, self._element(array, index), kept, kept.bytes)
-                builder.store(convert(builder, loaded, kept, type), self.slots[name])
+                element = self.function.array(array).type
+                loaded = load_value(builder, self._element(array, index), element, element.bytes)
+                builder.store(convert(builder, loaded, element, type), self.slots[name])
             case StoreElement(array=array, index=index, value=value):
-                kept = self.function.array(array).type
-                stored = convert(builder, self._value(value), value.type, kept)
-                store_value(builder, stored, self._element(array, index), kept, kept.bytes)
+                element = self.function.array(array).type
+                stored = convert(builder, self._value(value), value.type, element)
+                store_value(builder, stored, self._element(array, index), element, element.bytes)
             case CountingLoop(name=name, start=start, end=end, body=body):
                 with builder.counting(self._value(start), self._value(end), flags="nsw") as at:
                     builder.store(at, self.slots[name])
@@ -190,20 +190,20 @@ class _Emitter:
     def _call(self, call: LoopCall) -> None:
         """Integers of less than 32 bits are handed over in 32, as callees may expect them."""
         builder = self.builder
-        given: list[Value] = []
+        arguments: list[Value] = []
         for argument in call.arguments:
             if isinstance(argument, ElementAddress):
-                given.append(self._element(argument.array, argument.index))
+                arguments.append(self._element(argument.array, argument.index))
                 continue
             value, type = self._value(argument), argument.type
             if not type.is_float and type.bits < 32:
                 value = convert(builder, value, type, INT32)
-            given.append(value)
+            arguments.append(value)
         address = builder.inttoptr(self._read(call.function), POINTER)
         returns = VOID if call.returns is None else register_type(call.returns)
-        found = builder.call_at(address, returns, given)
+        result = builder.call_at(address, returns, arguments)
         if call.returns is not None:
-            builder.store(found, self.slots[call.result])
+            builder.store(result, self.slots[call.result])
 
     def _while(self, loop: WhileLoop) -> None:
         builder, block = self.builder, self.made.block
@@ -234,11 +234,11 @@ class _Emitter:
     def _make_room(self, group: str, needed: Expr) -> None:
         """Where there is not enough room ``grow`` makes some, and the table says where."""
         builder = self.builder
-        wanted = self._value(needed)
-        with builder.if_then(builder.icmp_signed(">", wanted, self._read(group)), rare=True):
+        size = self._value(needed)
+        with builder.if_then(builder.icmp_signed(">", size, self._read(group)), rare=True):
             grow = builder.load(self.table, POINTER)
             which = integer(self.function.groups.index(group))
-            status = builder.call_at(grow, I64, [which, wanted])
+            status = builder.call_at(grow, I64, [which, size])
             failed, going = self.made.block("failed"), self.made.block("going")
             builder.cbranch(builder.icmp_signed("!=", status, integer(0)), failed, going)
             builder.position_at_end(failed)

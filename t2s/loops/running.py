@@ -80,8 +80,8 @@ def run_stage(run: StageRun) -> SparseTensor:
     memory = StageMemory(run, stage, lowered, read)
     with np.errstate(all="ignore"):
         memory.call(code.run)
-    made = memory.result()
-    return made if made.format == run.writes else as_format_of(made, run.writes)
+    result = memory.result()
+    return result if result.format == run.writes else as_format_of(result, run.writes)
 
 
 def names_read(statement: Statement) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ def as_format_of(tensor: SparseTensor, format: Format) -> SparseTensor:
 
 def ready(operand: Operand, type: Type) -> Operand:
     """The operand as loops read it: levels that they walk, whole steps, integers that they know."""
-    if isinstance(operand, SparseTensor) and all(one.full for one in operand.format.levels):
+    if isinstance(operand, SparseTensor) and all(part.full for part in operand.format.levels):
         modes = operand.format.modes
         stored = operand.values.reshape([operand.shape[mode] for mode in modes])
         operand = stored.transpose(np.argsort(modes)) if modes else stored.reshape(())
@@ -109,8 +109,8 @@ def ready(operand: Operand, type: Type) -> Operand:
         levels = tuple(level if level.full else Compressed() for level in operand.format.levels)
         operand = as_format_of(operand, Format(levels=levels, parts=operand.format.parts))
     arrays = [
-        {name: _plain(array, _index_type(array)) for name, array in one.items()}
-        for one in operand.levels
+        {name: _plain(array, _index_type(array)) for name, array in part.items()}
+        for part in operand.levels
     ]
     values = _plain(operand.values, type)
     return as_stored(operand.shape, operand.format, arrays, values, fill=operand.fill)
@@ -127,7 +127,7 @@ def _plain(array: Array, type: Type) -> Array:
 
 def loop_stage(run: StageRun, read: Mapping[str, Operand]) -> LoopStage:
     """What the code of a stage depends on."""
-    layouts = tuple(_layout(name, one) for name, one in sorted(read.items()))
+    layouts = tuple(_layout(name, operand) for name, operand in sorted(read.items()))
     writes = run.writes
     if not writable(writes):
         writes = _appended(writes)
@@ -155,7 +155,8 @@ def _layout(name: str, operand: Operand) -> TensorLayout:
         unit = (mode for mode, step in enumerate(operand.strides) if step == size)
         return ArrayLayout(name=name, unit=tuple(unit))
     indices = tuple(
-        tuple((array, _index_type(one[array])) for array in sorted(one)) for one in operand.levels
+        tuple((array, _index_type(arrays[array])) for array in sorted(arrays))
+        for arrays in operand.levels
     )
     return LevelsLayout(name=name, format=operand.format, indices=indices)
 
@@ -203,8 +204,8 @@ class StageMemory:
         """Zeros for a dense result; little room for one whose entries are appended."""
         type, zero = self.run.type.numpy, self.run.semiring.zero
         count = 1
-        for one, extent in zip(self.stage.writes.levels, self.extents, strict=True):
-            if not one.full:
+        for written_level, extent in zip(self.stage.writes.levels, self.extents, strict=True):
+            if not written_level.full:
                 break
             count *= extent
             check_positions(count, self.run.writes)
@@ -231,7 +232,11 @@ class StageMemory:
 
         Memory that no entry comes to is only reserved.
         """
-        counts = (len(one.values) for one in self.read.values() if isinstance(one, SparseTensor))
+        counts = (
+            len(operand.values)
+            for operand in self.read.values()
+            if isinstance(operand, SparseTensor)
+        )
         # two more, as many as an entry asks for
         return max(FIRST_ROOM, min(sum(counts), most) + 2)
 

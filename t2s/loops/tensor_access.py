@@ -108,16 +108,16 @@ class CursorMaker:
             case Everything() | Either(everything=True):
                 return None
             case Leaf(access=access):
-                there = scope.at(access).present is None
-                return None if there and not self.is_list(access, scope) else frozenset({access})
+                certain = scope.at(access).present is None
+                return None if certain and not self.is_list(access, scope) else frozenset({access})
             case Either(members=members):
                 parts = [self.drivers(member, scope) for member in members]
-                found = [part for part in parts if part is not None]
-                return None if len(found) < len(parts) else frozenset().union(*found)
+                bounding = [part for part in parts if part is not None]
+                return None if len(bounding) < len(parts) else frozenset().union(*bounding)
             case Both(members=members):
                 known = [self.drivers(member, scope) for member in members]
-                found = [part for part in known if part is not None]
-                listed = [p for p in found if any(self.is_list(a, scope) for a in p)] or found
+                bounding = [part for part in known if part is not None]
+                listed = [p for p in bounding if any(self.is_list(a, scope) for a in p)] or bounding
                 return frozenset().union(*listed) if listed else None
 
     def coordinates(self, access: Access, variable: str, scope: Scope) -> CoordinateList:
@@ -176,44 +176,44 @@ class CursorMaker:
         variable: str,
         access: Access,
         coordinate: Expr,
-        found: tuple[Expr, Expr | None, Expr | None] | None,
+        cursor: tuple[Expr, Expr | None, Expr | None] | None,
     ) -> Scope:
         """Inside of a loop, where a list was ``found``: its position, end of run, and presence."""
         reached = scope.at(access)
         if access.tensor in self.temporaries:
-            assert found is not None
-            return scope.with_reached(access, Reached(position=coordinate, present=found[2]))
+            assert cursor is not None
+            return scope.with_reached(access, Reached(position=coordinate, present=cursor[2]))
         layout = self.stage.layout(access.tensor)
         if isinstance(layout, ArrayLayout):
             return scope
-        if found is None:
+        if cursor is None:
             extent = local(extent_of(variable))
             position: Expr = plus(times(reached.position, extent), coordinate)
             if position not in (reached.position, coordinate):
                 position = self.writer.fresh("position", position)
             after = Reached(level=reached.level + 1, position=position, present=reached.present)
         else:
-            at, end, present = found
+            at, end, present = cursor
             after = Reached(level=reached.level + 1, position=at, end=end, present=present)
         return scope.with_reached(access, after)
 
 
-def holds(merge: Merge, here: Mapping[Access, Expr | None], scope: Scope) -> Expr | None:
+def holds(merge: Merge, presence: Mapping[Access, Expr | None], scope: Scope) -> Expr | None:
     """Whether a merge has the coordinate at which ``here`` lists are; ``None``: always."""
     match merge:
         case Everything() | Either(everything=True):
             return None
         case Leaf(access=access):
-            return here[access] if access in here else scope.at(access).present
+            return presence[access] if access in presence else scope.at(access).present
         case Both(members=members):
-            return conjunction(*(holds(member, here, scope) for member in members))
+            return conjunction(*(holds(member, presence, scope) for member in members))
         case Either(members=members):
-            parts = [holds(member, here, scope) for member in members]
-            found = [part for part in parts if part is not None]
-            if len(found) < len(parts):
+            parts = [holds(member, presence, scope) for member in members]
+            conditions = [part for part in parts if part is not None]
+            if len(conditions) < len(parts):
                 return None
-            result = found[0]
-            for part in found[1:]:
+            result = conditions[0]
+            for part in conditions[1:]:
                 result = result | part
             return result
 
@@ -281,9 +281,9 @@ class LoopStage(Term):
 
     def layout(self, name: str) -> TensorLayout:
         """The layout of a tensor that the stage reads; ``KeyError`` if it does not."""
-        for one in self.reads:
-            if one.name == name:
-                return one
+        for layout in self.reads:
+            if layout.name == name:
+                return layout
         raise KeyError(name)
 
 
@@ -435,13 +435,13 @@ class Workspace:
 
     def coordinates_of(self, key: Expr) -> tuple[Expr, ...]:
         """The coordinates of a place."""
-        found: list[Expr] = []
+        coordinates: list[Expr] = []
         rest = key
         for variable in reversed(self.variables[1:]):
             extent = local(extent_of(variable))
-            found.append(self.writer.fresh("part", rest % extent))
+            coordinates.append(self.writer.fresh("part", rest % extent))
             rest = self.writer.fresh("rest", rest // extent)
-        return (*([rest] if self.variables else []), *reversed(found))
+        return (*([rest] if self.variables else []), *reversed(coordinates))
 
 
 class DenseResult:

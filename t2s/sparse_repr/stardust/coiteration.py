@@ -121,7 +121,7 @@ def _has_gaps_below(loop: Forall, program: ConcreteProgram) -> bool:
     format = program.format_of(result.tensor)
     level = level_of(result, loop.variable, format)
     below = format.levels[level:]
-    return below[0].full and not all(one.full for one in below)
+    return below[0].full and not all(level_kind.full for level_kind in below)
 
 
 def _without_full(merge: Merge, is_full: Callable[[Access], bool]) -> Merge:

@@ -188,7 +188,7 @@ class PatternEmitter:
 
     def chip(
         self,
-        wanted: str,
+        prefix: str,
         kind: MemoryKind,
         type: Type,
         size: Expr,
@@ -199,7 +199,7 @@ class PatternEmitter:
         whole: bool = False,
     ) -> str:
         """Declare a memory on chip here; ``whole``: at the beginning of the program."""
-        name = self.names.fresh(wanted)
+        name = self.names.fresh(prefix)
         spread = kind is MemoryKind.PARTITIONED_SRAM
         memory = PatternMemory(
             name=name,
@@ -221,32 +221,32 @@ class PatternEmitter:
         """What a memory on chip holds."""
         return self.near[name].holds
 
-    def queue(self, wanted: str, type: Type, rule: PinningRule, held: Held | None = None) -> str:
+    def queue(self, prefix: str, type: Type, rule: PinningRule, held: Held | None = None) -> str:
         """Declare a FIFO."""
-        return self.chip(wanted, MemoryKind.FIFO, type, const(QUEUE_DEPTH), rule, held)
+        return self.chip(prefix, MemoryKind.FIFO, type, const(QUEUE_DEPTH), rule, held)
 
-    def bit_queue(self, wanted: str, held: Held | None) -> str:
+    def bit_queue(self, prefix: str, held: Held | None) -> str:
         """Declare a queue of the words of a bit vector."""
         kind, rule = MemoryKind.BITS, PinningRule.BITS
-        return self.chip(wanted, kind, WORD, const(BITS_DEPTH), rule, held)
+        return self.chip(prefix, kind, WORD, const(BITS_DEPTH), rule, held)
 
-    def local(self, wanted: str, type: Type = INT32) -> Local:
+    def local(self, prefix: str, type: Type = INT32) -> Local:
         """A new local, which the caller binds."""
-        return Local(name=self.names.fresh(wanted), type=type)
+        return Local(name=self.names.fresh(prefix), type=type)
 
-    def bind(self, wanted: str, value: Expr) -> Expr:
+    def bind(self, prefix: str, value: Expr) -> Expr:
         """A value under a name; constants and names stay what they are."""
         if isinstance(value, Local | Parameter | Const):
             return value
-        made = self.local(wanted, value.type)
-        self.put(Bind(target=made.name, value=value))
-        return made
+        target = self.local(prefix, value.type)
+        self.put(Bind(target=target.name, value=value))
+        return target
 
-    def read(self, wanted: str, memory: str, index: Expr, type: Type = INT32) -> Local:
+    def read(self, prefix: str, memory: str, index: Expr, type: Type = INT32) -> Local:
         """A word of a memory."""
-        made = self.local(wanted, type)
-        self.put(ReadMemory(target=made.name, memory=memory, index=index))
-        return made
+        target = self.local(prefix, type)
+        self.put(ReadMemory(target=target.name, memory=memory, index=index))
+        return target
 
     def pop(self, local: Local, queue: str) -> Pop:
         """The statement that takes the next word of a queue."""

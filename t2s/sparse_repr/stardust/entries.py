@@ -36,24 +36,24 @@ def brought_words(
     """Bring the words that the body of a loop uses; returns the statements that take them in it."""
     terms = [*body, *(() if value is None else (value,))]
     used = {node.name for term in terms for node in walk(term) if isinstance(node, Local)}
-    found: list[PatternStatement] = []
-    for one in opened.lazy:
-        if one.local.name in used:
+    statements: list[PatternStatement] = []
+    for word in opened.lazy:
+        if word.local.name in used:
             assert opened.segment is not None
-            found.append(_brought(operands, one, opened.segment, opened.number))
-    return found
+            statements.append(_brought(operands, word, opened.segment, opened.number))
+    return statements
 
 
 def _brought(
-    operands: PatternOperands, one: LazyWord, segment: LevelSegment, number: Expr
+    operands: PatternOperands, word: LazyWord, segment: LevelSegment, number: Expr
 ) -> PatternStatement:
-    access = one.access
+    access = word.access
     if access.tensor in operands.workspaces:
         arrays = operands.workspaces[access.tensor]
-        memory = arrays.values if one.level is None else arrays.coordinates[one.level]
-        return ReadMemory(target=one.local.name, memory=memory, index=add(segment.begin, number))
-    queue = _streamed(operands, access, one.array, one.level, segment)
-    return Pop(target=one.local.name, queue=queue)
+        memory = arrays.values if word.level is None else arrays.coordinates[word.level]
+        return ReadMemory(target=word.local.name, memory=memory, index=add(segment.begin, number))
+    queue = _streamed(operands, access, word.array, word.level, segment)
+    return Pop(target=word.local.name, queue=queue)
 
 
 def _streamed(
@@ -89,14 +89,14 @@ def joined_bits(
     copies: int,
 ) -> list[tuple[str, str]]:
     """Queues of the bit vectors of both operands, ``copies`` times."""
-    made = [bits_of(operands, iteration.left, variable, states)]
+    bits = [bits_of(operands, iteration.left, variable, states)]
     if iteration.right is None:
-        made.append(all_bits(operands, variable))
+        bits.append(all_bits(operands, variable))
     else:
-        made.append(bits_of(operands, iteration.right, variable, states))
+        bits.append(bits_of(operands, iteration.right, variable, states))
     if copies == 1:
-        return [(made[0], made[1])]
-    left, right = _copied_bits(operands.emitter, made, variable)
+        return [(bits[0], bits[1])]
+    left, right = _copied_bits(operands.emitter, bits, variable)
     return list(zip(left, right, strict=True))
 
 
@@ -151,23 +151,26 @@ def _built(
 ) -> str:
     """The bit vector of the coordinates of a queue."""
     name = f"{variable}_all_bits" if held is None else f"{held.tensor}_bits"
-    made = emitter.bit_queue(name, held)
-    emitter.put(BuildBits(coordinates=queue, count=count, words=made, bits=emitter.bits(variable)))
-    return made
+    words = emitter.bit_queue(name, held)
+    emitter.put(BuildBits(coordinates=queue, count=count, words=words, bits=emitter.bits(variable)))
+    return words
 
 
 def _copied_bits(
-    emitter: PatternEmitter, made: Sequence[str], variable: str
+    emitter: PatternEmitter, queues: Sequence[str], variable: str
 ) -> tuple[tuple[str, str], tuple[str, str]]:
     """Both bit vectors twice: a scan that counts takes one of each, one that fills the other."""
     number = emitter.local("at_word")
     pairs: list[tuple[str, str]] = []
     body: list[PatternStatement] = []
-    for one in made:
-        held = emitter.held_by(one)
-        pair = emitter.bit_queue(f"{one}_counted", held), emitter.bit_queue(f"{one}_filled", held)
+    for queue in queues:
+        held = emitter.held_by(queue)
+        pair = (
+            emitter.bit_queue(f"{queue}_counted", held),
+            emitter.bit_queue(f"{queue}_filled", held),
+        )
         word = emitter.local("word", WORD)
-        body.append(emitter.pop(word, one))
+        body.append(emitter.pop(word, queue))
         body += [Push(queue=copy, value=word) for copy in pair]
         pairs.append(pair)
     words = emitter.bits(variable) // WORD_BITS

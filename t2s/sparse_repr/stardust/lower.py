@@ -93,7 +93,7 @@ class _PatternLowering:
         emitter = self.emitter
         for stage in self.program.stages:
             self.nest(stage, PatternScope(coordinates={}, states={}, scalars={}))
-        made = PatternProgram(
+        result = PatternProgram(
             name=emitter.names.fresh(f"{self.program.result}_kernel"),
             environment=self.program.environment,
             arguments=tuple(emitter.meanings.values()),
@@ -102,9 +102,9 @@ class _PatternLowering:
             results=tuple(self.results),
             location=self.program.location,
         )
-        verify_patterns(made)
+        verify_patterns(result)
         meanings = {argument.name: meaning for meaning, argument in emitter.meanings.items()}
-        return LoweredPatterns(program=made, meanings=meanings)
+        return LoweredPatterns(program=result, meanings=meanings)
 
     def nest(self, statement: Statement, scope: PatternScope) -> None:
         """A statement with its result, a workspace or the tensor of the program."""
@@ -130,7 +130,9 @@ class _PatternLowering:
         """What writes the result of a statement; workspaces may also be read at any address."""
         name = plan.target.tensor
         irregular = any(
-            facts.irregular for one, facts in self.operands.facts.items() if one.tensor == name
+            facts.irregular
+            for access, facts in self.operands.facts.items()
+            if access.tensor == name
         )
         return ResultWriter(self.operands, plan, irregular, {})
 
@@ -256,7 +258,7 @@ class _PatternLowering:
         if not isinstance(iteration, JoinedLevels | CombinedLevels):
             return scope.visited
         names = {print_expression(access) for access in iteration.accesses}
-        others = (one for one in scope.visited if not names & frozenset[str]().union(*one))
+        others = (known for known in scope.visited if not names & frozenset[str]().union(*known))
         return (*others, set_of(iteration.merge))
 
     def parallel(self, loop: Forall, iteration: LoopIteration) -> Parallel:
@@ -330,11 +332,11 @@ class _PatternLowering:
     def lazy(self, access: Access, variable: str, coordinate: Local) -> tuple[LazyWord, ...]:
         """The coordinate and, at the last level, the value of an entry."""
         level = level_of(access, variable, self.operands.format(access))
-        found = [LazyWord(local=coordinate, access=access, array="crd", level=level)]
+        words = [LazyWord(local=coordinate, access=access, array="crd", level=level)]
         if level == len(access.variables) - 1:
             value = self.emitter.local(f"{access.tensor}_value", self.type)
-            found.append(LazyWord(local=value, access=access, array="vals"))
-        return tuple(found)
+            words.append(LazyWord(local=value, access=access, array="vals"))
+        return tuple(words)
 
     def counted(self, opened: OpenedLoop, computed: bool) -> Expr:
         """The number of iterations of a loop, where that has to be known before it."""
@@ -363,9 +365,9 @@ class _PatternLowering:
             if access not in used or variable not in access.variables:
                 continue
             if access in opened.numbers:
-                there = access in opened.optional
-                state = operands.at_entry(state, opened.numbers[access], optional=there)
-                values = [one.local for one in opened.lazy if one.array == "vals"]
+                optional = access in opened.optional
+                state = operands.at_entry(state, opened.numbers[access], optional=optional)
+                values = [word.local for word in opened.lazy if word.array == "vals"]
                 state = replace(state, value=values[0] if values else None)
             else:
                 state = operands.at_coordinate(state, opened.coordinate)

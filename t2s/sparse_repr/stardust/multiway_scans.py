@@ -109,9 +109,9 @@ class _Combination:
             binders = self.binders(f"{self.variable}_{access.tensor}")
             push = Push(queue=queue, value=binders[3])
             self.scan(self.header(access), binders, push)
-            found = emitter.local(f"{self.variable}_in_{access.tensor}")
-            self.taken.append(emitter.pop(found, queue))
-            numbers[access] = self.position(access, found)
+            place = emitter.local(f"{self.variable}_in_{access.tensor}")
+            self.taken.append(emitter.pop(place, queue))
+            numbers[access] = self.position(access, place)
         last = self.members[-1]
         headers.append(self.header(last))
         binders = self.binders(self.variable)
@@ -152,10 +152,10 @@ class _Combination:
             parallel=self.parallel,
         )
 
-    def position(self, access: Access, found: Local) -> Local:
+    def position(self, access: Access, visited_place: Local) -> Local:
         """The position in an operand, by that among those of its bits that the scan had."""
         if self.join(access) is not None:
-            return found
+            return visited_place
         emitter, segment = self.emitter, self.states[access].segment
         assert segment is not None
         memory = emitter.chip(
@@ -175,14 +175,14 @@ class _Combination:
         binders = self.binders(f"{self.variable}_{access.tensor}")
         write = WriteMemory(memory=memory, index=binders[2], value=add(binders[3], ONE))
         self.scan(header, binders, write)
-        place, made = (emitter.local(f"{self.variable}_place") for _ in range(2))
+        place, position = (emitter.local(f"{self.variable}_place") for _ in range(2))
         value = place - ONE
         self.taken += [
             # nowhere among the visited ones is a place of 0, and so nowhere in the operand
-            ReadMemory(target=place.name, memory=memory, index=found),
-            Bind(target=made.name, value=value),
+            ReadMemory(target=place.name, memory=memory, index=visited_place),
+            Bind(target=position.name, value=value),
         ]
-        return made
+        return position
 
     def combine(self, counted: bool) -> None:
         """Build the bits of all operands, and pass on as many copies of them as scans take."""
@@ -227,8 +227,8 @@ def _combined(merge: Merge, words: Mapping[Access, Local], every: Local) -> Expr
         case Both(members=members):
             return reduce(lambda a, b: a & b, _each(members, words, every))
         case Either(members=members, everything=everything):
-            found = [*_each(members, words, every), *([every] if everything else [])]
-            return reduce(lambda a, b: a | b, found)
+            parts = [*_each(members, words, every), *([every] if everything else [])]
+            return reduce(lambda a, b: a | b, parts)
         case Everything():
             raise TypeError("counters visit all coordinates")
 
