@@ -1,7 +1,8 @@
-"""Loops as C: a function for each, with its arguments one by one.
+"""Printing loops as C: a function for each stage, with one parameter for each argument.
 
-Arrays that grow and numbers that are handed back are given by address.  Integers wrap around with
-``-fwrapv``; no product is fused with a sum with ``-ffp-contract=off``.
+Arrays that grow and numbers that are returned are passed by address.  The program has to be
+compiled with ``-fwrapv``, so that integers wrap around, and ``-ffp-contract=off``, so that no
+product is fused with a sum.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ _LOGIC = {Op.AND: "&&", Op.OR: "||"}
 
 
 def c_type(type: Type) -> str:
-    """The type of C."""
+    """The C type of values of a type."""
     match type.kind:
         case Kind.BOOL:
             return "bool"
@@ -93,7 +94,7 @@ def c_type(type: Type) -> str:
 
 
 def c_number(value: float | int | bool, type: Type) -> str:
-    """A literal; floats are exact, by their bits."""
+    """A literal; floats are written in hexadecimal, which is exact."""
     if type.is_bool:
         return "true" if value else "false"
     if type.is_float:
@@ -117,7 +118,7 @@ def c_number(value: float | int | bool, type: Type) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CParameter:
-    """A parameter of a function in C, and the argument that it is."""
+    """A parameter of a function in C, and the argument behind it."""
 
     argument: LoopArray | LoopNumber
     declared: str
@@ -134,7 +135,7 @@ class CFunction:
 
 
 def c_function(function: LoopFunction, name: str, skipped: Sequence[str] = ()) -> CFunction:
-    """The function under a name, static; arguments that are ``skipped`` are not parameters."""
+    """A static function of this name; ``skipped`` arguments are not parameters."""
     return _Printer(function, name, skipped).printed()
 
 
@@ -147,7 +148,7 @@ class _Printer:
     by_address: dict[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # one letter before each: so none is a word or a macro of C, or a function of a library
+        # a prefix, so that no name is a keyword or a macro of C, or a function of a library
         supply = Identifiers(lambda name: f"v_{plain(name)}")
         for argument in self.function.arguments:
             self.names[argument.name] = supply.fresh(argument.name)
@@ -294,7 +295,7 @@ class _Printer:
 
 
 def _wrapped(text: str, type: Type) -> str:
-    """Integers that C computes in wider ones wrap around."""
+    """Wrap around integers that C promotes to ``int``."""
     if type.is_float:
         return text if type.bits == 64 else f"(float){text}"
     narrow = type.bits < 32 and not type.is_bool
@@ -302,7 +303,7 @@ def _wrapped(text: str, type: Type) -> str:
 
 
 def _definition(term: object) -> tuple[str, Type] | None:
-    """The local that a statement gives a value, and its type."""
+    """The local that a statement assigns, and its type."""
     match term:
         case SetLocal(name=name, value=value):
             return name, value.type

@@ -1,9 +1,9 @@
 """From a stage of concrete index notation to loops over arrays.
 
-A loop visits what ``concrete/merge.py`` says: all coordinates, or those of the levels that bound
-it.  One list of coordinates is walked through; several are walked together, each step at the
-smallest coordinate that one of them has.  What is there at a coordinate, and what is not, are
-conditions, so each loop has one body, whatever is merged.
+``concrete/merge.py`` says which coordinates a loop visits: all, or those of the levels that bound
+it.  One list of coordinates is walked by a cursor; several are merged by visiting the smallest
+coordinate under any of their cursors.  Which operands are present at a coordinate is a condition,
+so each loop has a single body, however many lists it merges.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from t2s.sparse_repr.notation.support import StoredValue, StoredValues
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoweredStage:
-    """Loops, and the variables over whose extents each workspace goes, by its name."""
+    """Loops, and the variables that index each workspace, by its name."""
 
     function: LoopFunction
     workspaces: tuple[tuple[str, tuple[str, ...]], ...]
@@ -54,7 +54,7 @@ class LoweredStage:
 
 @lru_cache(maxsize=256)
 def lower_to_loops(stage: LoopStage) -> LoweredStage:
-    """The loops of a stage; of stages of late they are kept."""
+    """The loops of a stage, cached."""
     return _StageLowering(stage).lowered()
 
 
@@ -115,7 +115,7 @@ class _StageLowering:
                     self.scalars[target.tensor] = self.writer.fresh(target.tensor, zero)
 
     def _make_suffix(self) -> Workspace | None:
-        """A workspace for coordinates of the result that loops inside of a sum visit."""
+        """A workspace for the variables of an appended result whose loops are inside of a sum."""
         if self.appended is None:
             return None
         loops = loops_of(self.stage.statement)
@@ -147,7 +147,7 @@ class _StageLowering:
                 assert_never(statement)
 
     def _forall(self, loop: Forall, scope: Scope) -> None:
-        """A loop, and around one that sums, what the sum is kept in."""
+        """A loop; the outermost loop of a sum also gets the accumulator around it."""
         bottom = _bottom(loop)
         own = bottom.result.tensor == self.result.tensor and bottom.accumulate
         if not own or loop.variable in self.ordered:
@@ -166,7 +166,7 @@ class _StageLowering:
             self._loop(loop, scope)
 
     def _sum_here(self, loop: Forall, scope: Scope) -> None:
-        """The sum of a loop in a local, for one place of the result."""
+        """Accumulate the sum of a loop in a local, for one position of the result."""
         writer = self.writer
         if self.dense is not None:
             place = self.dense.place([scope.coordinates[name] for name in self.ordered])
@@ -189,7 +189,7 @@ class _StageLowering:
         self.appended.append([scope.coordinates[name] for name in self.ordered], value)
 
     def _append_workspace(self, scope: Scope) -> None:
-        """What waits in the workspace, behind the entries of the result."""
+        """Append the entries of the workspace to the result."""
         work, writer = self.suffix, self.writer
         assert work is not None
         work.finish()
@@ -234,7 +234,7 @@ class _StageLowering:
         coordinate: Expr,
         cursors: dict[Access, tuple[Expr, Expr | None, Expr | None]],
     ) -> None:
-        """The body of a loop at a coordinate, where lists were ``found``."""
+        """The body of a loop at a coordinate, with the cursors of its lists."""
         presence = {access: at[2] for access, at in cursors.items()}
         condition = holds(merge, presence, scope)
         certain = implied(merge)
@@ -258,7 +258,7 @@ class _StageLowering:
         leaves: list[Access],
         lists: list[CoordinateList],
     ) -> None:
-        """All coordinates; lists follow."""
+        """Visit all coordinates; the cursors of lists follow."""
         writer, variable = self.writer, loop.variable
         places = [writer.fresh("cursor", walked.begin) for walked in lists]
         with writer.counting(variable, number(0), local(extent_of(variable))) as coordinate:
@@ -283,7 +283,7 @@ class _StageLowering:
             self._advance(places, heres, stops)
 
     def _advance(self, places: list[Local], presence: list[Local], stops: list[Expr]) -> None:
-        """Cursors that were at the coordinate go on to the next one."""
+        """Advance the cursors that are at the coordinate."""
         for cursor, present, stop in zip(places, presence, stops, strict=True):
             with self.writer.where(present):
                 self.writer.set(cursor, stop)
@@ -296,7 +296,7 @@ class _StageLowering:
         leaves: list[Access],
         walked: CoordinateList,
     ) -> None:
-        """The coordinates of one list."""
+        """Visit the coordinates of one list."""
         writer = self.writer
         if not walked.runs:
             with writer.counting("cursor", walked.begin, walked.end) as cursor:
@@ -318,7 +318,7 @@ class _StageLowering:
         leaves: list[Access],
         lists: list[CoordinateList],
     ) -> None:
-        """The smallest coordinate under one of the cursors, until no other one can be visited."""
+        """Visit the smallest coordinate under any cursor, as long as the merge can have more."""
         writer = self.writer
         places = [writer.fresh("cursor", walked.begin) for walked in lists]
         inside: dict[Access, Expr | None] = {
@@ -398,12 +398,12 @@ def _found(
 
 
 def _certain(reached: Reached) -> Reached:
-    """The same, where it is known to be there."""
+    """The same, known to be present."""
     return Reached(level=reached.level, position=reached.position, end=reached.end)
 
 
 def _bottom(statement: Statement) -> Assign:
-    """The assignment that the loops are around; not those of producers."""
+    """The innermost assignment of the consumers."""
     match statement:
         case Assign():
             return statement
@@ -420,7 +420,7 @@ def _variables(statement: Statement) -> tuple[str, ...]:
 
 
 class _LoopValues(StoredValues[Expr, Expr]):
-    """Writes what an expression loads and computes at the point where loops are."""
+    """Writes the loads of an expression at the current point of the loops, and computes it."""
 
     never = FALSE
 
@@ -479,7 +479,7 @@ class _LoopValues(StoredValues[Expr, Expr]):
 
 
 def _computed_in(type: Type, number: float | int) -> float | int:
-    """A whole number as arithmetic of a type wraps it."""
+    """An integer, wrapped around to a type."""
     if not isinstance(number, int) or not type.is_integer:
         return number
     number &= (1 << type.bits) - 1

@@ -1,6 +1,7 @@
-"""Loops as machine code of this CPU, in LLVM: with all its passes, and no floats reordered.
+"""Compiling loops with LLVM for this CPU, at full optimization, but without reordering floats.
 
-Loops around calls by address are run here too."""
+Loops around calls by address are run here too.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +42,9 @@ Array = np.ndarray[Any, Any]
 
 @lru_cache(maxsize=64)
 def machine_code(function: LoopFunction) -> MachineCode:
-    """The machine code of loops; that of functions used lately is kept, and all of it on disk.
+    """The machine code of loops, cached in memory and on disk.
 
-    ``run`` takes the address of the table and 0, and returns 0, or what ``grow`` returned.
+    ``run`` takes the address of the table and 0, and returns 0, or the status of ``grow``.
     """
     return compile_text(llvm_text(function), Effort.EVERYTHING)
 
@@ -54,9 +55,9 @@ def _module_in_memory(text: str) -> Any:
 
 
 def address_in(text: str, name: str) -> int:
-    """The address of a function of a module in LLVM, which is compiled once and kept.
+    """The address of a function of an LLVM module, which is compiled once.
 
-    Raises ``KeyError`` if there is none of that name.
+    Raises ``KeyError`` for an unknown name.
     """
     address = int(_module_in_memory(text).get_function_address(name))
     if not address:
@@ -72,7 +73,7 @@ def llvm_text(function: LoopFunction) -> str:
 
 
 class _Names(Mapping[str, Value]):
-    """Locals by their names, which are loaded wherever they are asked for."""
+    """Locals by their names; looking one up emits a load."""
 
     def __init__(self, load: Callable[[str], Value]) -> None:
         self._load = load
@@ -122,7 +123,7 @@ class _Emitter:
         self._end(integer(0))
 
     def _end(self, status: Value) -> None:
-        """Hand numbers back, and return."""
+        """Write the returned numbers to the table, and return."""
         for argument in self.function.arguments:
             if not isinstance(argument, LoopArray) and argument.returned:
                 self.builder.store(self._read(argument.name), self._argument(argument.name))
@@ -188,7 +189,7 @@ class _Emitter:
         return builder.offset(pointer, builder.mul(self._value(index), integer(size), "nsw"))
 
     def _call(self, call: LoopCall) -> None:
-        """Integers of less than 32 bits are handed over in 32, as callees may expect them."""
+        """Pass integers of less than 32 bits in 32: ABIs disagree on who extends them."""
         builder = self.builder
         arguments: list[Value] = []
         for argument in call.arguments:
@@ -232,7 +233,7 @@ class _Emitter:
         builder.position_at_end(after)
 
     def _make_room(self, group: str, needed: Expr) -> None:
-        """Where there is not enough room ``grow`` makes some, and the table says where."""
+        """Call ``grow`` if there is not enough room, and read the new addresses from the table."""
         builder = self.builder
         size = self._value(needed)
         with builder.if_then(builder.icmp_signed(">", size, self._read(group)), rare=True):

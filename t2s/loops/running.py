@@ -1,4 +1,4 @@
-"""Running stages and whole programs by compiled loops: memory, table of arguments, results."""
+"""Running stages and whole programs as compiled loops: memory, argument tables, results."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ LARGEST_WORKSPACE = 1 << 31
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageRun:
-    """What a stage runs on: operands by name, extents of all variables, types."""
+    """The inputs of a stage: operands by name, extents of all variables, types."""
 
     statement: Statement
     operands: Mapping[str, Operand]
@@ -68,7 +68,7 @@ class StageRun:
 
 
 def run_stage(run: StageRun) -> SparseTensor:
-    """The tensor that a stage writes, in its format; no operand is written.
+    """Run a stage; returns the tensor that it writes, in its format.  Operands are only read.
 
     Raises ``UserError`` for a result or a workspace that is too large for memory.
     """
@@ -90,13 +90,13 @@ def names_read(statement: Statement) -> tuple[str, ...]:
 
 
 def as_format_of(tensor: SparseTensor, format: Format) -> SparseTensor:
-    """The tensor in another format; all that is stored is stored again."""
+    """The tensor in another format; explicit zeros are kept."""
     table, values = tensor.coordinates()
     return from_coordinates(table, values, tensor.shape, format, fill=tensor.fill)
 
 
 def ready(operand: Operand, type: Type) -> Operand:
-    """The operand as loops read it: levels that they walk, whole steps, integers that they know."""
+    """The operand in a form that loops read: walkable levels, aligned strides, known integers."""
     if isinstance(operand, SparseTensor) and all(part.full for part in operand.format.levels):
         modes = operand.format.modes
         stored = operand.values.reshape([operand.shape[mode] for mode in modes])
@@ -121,12 +121,12 @@ def _index_type(array: Array) -> Type:
 
 
 def _plain(array: Array, type: Type) -> Array:
-    """The array with one element right behind the other; itself, if it is like that."""
+    """The array, contiguous and of this type; itself if it is."""
     return np.require(array, type.numpy, ["C", "A"])
 
 
 def loop_stage(run: StageRun, read: Mapping[str, Operand]) -> LoopStage:
-    """What the code of a stage depends on."""
+    """Everything that the code of a stage depends on."""
     layouts = tuple(_layout(name, operand) for name, operand in sorted(read.items()))
     writes = run.writes
     if not writable(writes):
@@ -141,7 +141,7 @@ def loop_stage(run: StageRun, read: Mapping[str, Operand]) -> LoopStage:
 
 
 def _appended(format: Format) -> Format:
-    """Levels of the same modes that loops write: dense ones, then compressed ones."""
+    """A format of the same modes that loops can write: dense levels, then compressed ones."""
     levels, below = [], False
     for level in format.levels:
         below = below or not level.full
@@ -162,7 +162,7 @@ def _layout(name: str, operand: Operand) -> TensorLayout:
 
 
 class StageMemory:
-    """The arrays and the table of one call of a stage."""
+    """The arrays and the argument table of one run of a stage."""
 
     def __init__(
         self,
@@ -201,7 +201,7 @@ class StageMemory:
                 self.arrays[level_array(name, level, array)] = values
 
     def _add_result(self) -> None:
-        """Zeros for a dense result; little room for one whose entries are appended."""
+        """Allocate a dense result of zeros, or the first room of an appended one."""
         type, zero = self.run.type.numpy, self.run.semiring.zero
         count = 1
         for written_level, extent in zip(self.stage.writes.levels, self.extents, strict=True):
@@ -228,16 +228,16 @@ class StageMemory:
         self.arrays[values_of(self.name)] = np.empty(above, type)
 
     def _first_room(self, most: int) -> int:
-        """Entries as its sparse operands have them together, as a sum has, but not more than fit.
+        """As many entries as its sparse operands have together, which is what a sum has.
 
-        Memory that no entry comes to is only reserved.
+        The operating system backs memory by pages when it is first touched, so unused room is free.
         """
         counts = (
             len(operand.values)
             for operand in self.read.values()
             if isinstance(operand, SparseTensor)
         )
-        # two more, as many as an entry asks for
+        # two more, because every append asks for that
         return max(FIRST_ROOM, min(sum(counts), most) + 2)
 
     def _add_workspace(self, name: str, over: Sequence[str]) -> None:
@@ -273,14 +273,14 @@ class StageMemory:
             raise InternalError(f"loops ended with {status}")
 
     def _grow(self, group: int, needed: int) -> int:
-        """Twice the room for the arrays of a group; 1 if there is none."""
+        """Double the room of a group, for the callback of ``MakeRoom``.  Returns 1 on failure."""
         try:
             name = self.function.groups[group]
             room = max(2 * self.numbers[name], needed)
             for argument in self.function.arguments:
                 if isinstance(argument, LoopArray) and argument.grows == name:
                     before = self.arrays[argument.name]
-                    longer = np.zeros(room, before.dtype)  # positions behind the end are 0
+                    longer = np.zeros(room, before.dtype)  # positions after the end have to be 0
                     longer[: len(before)] = before
                     self.arrays[argument.name] = longer
                     self.table[self.function.slot(argument.name)] = longer.ctypes.data
@@ -292,7 +292,7 @@ class StageMemory:
             return 1
 
     def result(self) -> SparseTensor:
-        """What was written; the room behind it is not seen, and memory that nobody has touched."""
+        """The tensor that was written, without the unused room."""
         format, fill = self.stage.writes, self.run.semiring.zero
         values = self.arrays[values_of(self.name)]
         if all(level.full for level in format.levels):
@@ -312,7 +312,7 @@ class StageMemory:
         return as_stored(self.shape, format, levels, values[:above], fill=fill)
 
 
-# Programs of concrete index notation, stage after stage, by compiled loops.
+# Programs of concrete index notation, stage by stage.
 
 NO_ARRAYS: Mapping[str, Array] = MappingProxyType({})
 
@@ -323,10 +323,10 @@ def run_program(
     binding: Binding,
     arrays: Mapping[str, Array] = NO_ARRAYS,
 ) -> SparseTensor:
-    """The result of an assignment by the loops of its program, for what was bound to it.
+    """Run the loops of a program on bound inputs; returns the result of its assignment.
 
-    ``arrays`` are read in place of tensors of these names.  Sums are computed in the order of the
-    loops, each into what was there before.  Raises ``UserError`` for a workspace that is too large.
+    ``arrays`` replace tensors of these names.  Sums are added up in the order of the loops.  Raises
+    ``UserError`` for a workspace that is too large.
     """
     if binding.type == BOOL:
         raise InternalError("bools are computed as bytes, over another semiring")
@@ -357,9 +357,9 @@ def run_assignment(
     extents: Mapping[str, int],
     type: Type,
 ) -> SparseTensor:
-    """The result of an assignment, for values of one type by name, in the result's format.
+    """Run an assignment on values of one type; returns the result in its format.
 
-    Dense arrays are read where they are, whatever their steps.
+    Dense arrays are read in place, whatever their strides.
     """
     bound = bind_values(assignment, values, extents, type)
     return run_program(assignment, bound.program, bound.binding, bound.arrays)
@@ -367,7 +367,7 @@ def run_assignment(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundAssignment:
-    """The program of an assignment, and what its stages read: tensors, and dense arrays."""
+    """The program of an assignment, with the tensors and dense arrays that its stages read."""
 
     program: ConcreteProgram
     binding: Binding
@@ -380,7 +380,7 @@ def bind_values(
     extents: Mapping[str, int],
     type: Type,
 ) -> BoundAssignment:
-    """What the stages of an assignment read, for values of one type by name."""
+    """Prepare what the stages of an assignment read, from values of one type by name."""
     names = dict.fromkeys(access.tensor for access in accesses(assignment.value))
     arrays: dict[str, Array] = {}
     for name in names:
@@ -416,7 +416,7 @@ def _is_dense(format: Format) -> bool:
 
 
 def _array_view(view: View, source: Array) -> Array:
-    """A view of whole modes, in another order or along a diagonal: no copy."""
+    """A view of whole modes, in another order or along a diagonal, without a copy."""
     places = [0] * source.ndim
     for mode, parts in enumerate(view.parts):
         for part in parts:
