@@ -90,8 +90,8 @@ class CallFrame:
 def call(frame: CallFrame) -> Any:
     """Call the function; returns its result if the function returns it.
 
-    Raises ``UserError`` with the function and the user's line for a status that is an error.  If the
-    function forked, the child process exits here, so that it does not run on as a second parent.
+    Raises ``UserError`` with the function and the user's line for a status that is an error.  If
+    the function forked, the child process exits here, so that it does not run on as a parent.
     """
     function = frame.function
     if function.hardware is not None:

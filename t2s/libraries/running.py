@@ -58,8 +58,8 @@ class CallTally:
 class RunOfMapping:
     """A mapping with its operands, by the names of the capability, of the type ``kind``.
 
-    Extents must be positive.  ``tiles`` are those of the tiled modes.  ``in_loops`` makes many calls
-    by address in compiled loops, and returns the status of one that failed.
+    Extents must be positive.  ``tiles`` are those of the tiled modes.  ``in_loops`` makes many
+    calls by address in compiled loops, and returns the status of one that failed.
     """
 
     mapping: PartMapping
