@@ -1,1 +1,1 @@
-"""What an external function computes, and whether a part of an assignment is that."""
+"""Capabilities of external functions, and matching parts of an assignment with them."""

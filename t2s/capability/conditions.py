@@ -1,7 +1,8 @@
 """Conditions: over the variables of a match, evaluated as far as extents are known.
 
 A *mode* of a function is what it sees as one dimension: the concrete variables that are fused into
-it, none of one of extent 1.  Its name is theirs, joined by ``*``.  There are three answers.
+it, or none for a promoted mode of extent 1.  Its name is theirs, joined by ``*``.  A condition is
+true, false, or open while extents are not known.
 """
 
 from __future__ import annotations
@@ -67,11 +68,11 @@ def instantiated(
         case AnyOf(parts=parts):
             return AnyOf(parts=tuple(instantiated(part, images, lists) for part in parts))
         case Quantified(every=every, position=position, of=of, condition=inner):
-            found = tuple(
+            lists_of_modes = tuple(
                 instantiated(_at_position(inner, position, number), images, lists)
                 for number in range(len(lists[of]))
             )
-            return AllOf(parts=found) if every else AnyOf(parts=found)
+            return AllOf(parts=lists_of_modes) if every else AnyOf(parts=lists_of_modes)
         case _:
             assert_never(condition)
 
@@ -141,7 +142,7 @@ def _over_modes(
 
 
 _UNKNOWN = Calculated(operator=Op.MODULO, left=WholeNumber(value=0), right=WholeNumber(value=0))
-"""A quantity that there is not, as ``I[2]`` of a shorter list: no comparison with it holds."""
+"""A quantity that does not exist, such as ``I[2]`` of a shorter list; no comparison holds."""
 
 
 def _extent_of(mode: Mode) -> Quantity:
@@ -149,15 +150,15 @@ def _extent_of(mode: Mode) -> Quantity:
 
 
 def names_of(condition: Condition) -> tuple[str, ...]:
-    """The modes whose extents a condition without lists asks for."""
-    found = (term.variable for term in walk(condition) if isinstance(term, VariableExtent))
-    return tuple(dict.fromkeys(found))
+    """The modes whose extents a condition without lists depends on."""
+    variables = (term.variable for term in walk(condition) if isinstance(term, VariableExtent))
+    return tuple(dict.fromkeys(variables))
 
 
 def holds(condition: Condition, extents: Mapping[str, int]) -> Answer:
     """Whether a condition without lists holds, as far as the extents of its modes are known."""
-    found = _known(condition, extents)
-    return Answer.OPEN if found is None else (Answer.TRUE if found else Answer.FALSE)
+    known = _known(condition, extents)
+    return Answer.OPEN if known is None else (Answer.TRUE if known else Answer.FALSE)
 
 
 def _known(condition: Condition, extents: Mapping[str, int]) -> bool | None:
@@ -240,7 +241,7 @@ Test = Callable[[Sequence[int]], bool]
 
 
 def compiled(condition: Condition, names: Sequence[str]) -> Test:
-    """The condition as a function of the extents of these modes; it asks for no others."""
+    """The condition as a function of extents; it depends on no other modes than these."""
     places = {name: number for number, name in enumerate(names)}
 
     def quantity(value: Quantity) -> Callable[[Sequence[int]], int]:
@@ -276,7 +277,7 @@ def compiled(condition: Condition, names: Sequence[str]) -> Test:
 
 
 def _divides(condition: Condition) -> bool:
-    """Whether something in a condition may be divided by zero."""
+    """Whether a condition may divide by zero."""
     return any(
         isinstance(term, Calculated)
         and term.operator in (Op.DIVIDE, Op.MODULO)
@@ -286,6 +287,6 @@ def _divides(condition: Condition) -> bool:
 
 
 def numbers_of(condition: Condition) -> tuple[int, ...]:
-    """The numbers that stand in a condition, in order."""
-    found = (term.value for term in walk(condition) if isinstance(term, WholeNumber))
-    return tuple(sorted(set(found)))
+    """The numbers in a condition, in order."""
+    numbers = (term.value for term in walk(condition) if isinstance(term, WholeNumber))
+    return tuple(sorted(set(numbers)))

@@ -1,4 +1,4 @@
-"""Making functions: a statement, what is said of its tensors, and how it is called."""
+"""Declaring functions: a statement, requirements on its tensors, and how it is called."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from t2s.sparse_repr.notation.types import TYPES
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 
 Statement = str | Capability | Assignment | Tensor
-"""What a function computes: a text, an assignment, or the tensor that one is for."""
+"""What a function computes: a text, an assignment, or the tensor that an assignment defines."""
 
 
 def make_capability(
@@ -40,22 +40,23 @@ def make_capability(
     strides: str | Strides | Mapping[str, str | Strides] = Strides.DENSE,
     properties: Mapping[str, str | tuple[str, ...]] | None = None,
     semirings: Sequence[Semiring] = (PLUS_TIMES,),
-    reorders: bool = True,
     location: SourceLocation | None = None,
 ) -> Capability:
-    """A capability of its text and of what is said of its tensors; checked.
+    """A checked capability, from its text and the requirements on its tensors.
 
-    In place of a text an assignment of Python says a statement without lists, and its formats.
-    ``types`` are names of types; ``formats`` the letters of formats, several with ``|`` between
-    them; ``strides`` one for all tensors, or one for each, rows if nothing is said of a tensor.
+    Instead of a text, an assignment of Python gives a statement without lists, and its formats.
+    ``types`` are names of types; ``formats`` the letters of formats, alternatives separated by
+    ``|``; ``strides`` one requirement for all tensors, or one for each (dense rows by default).
     """
     where = location or user_location()
     _check_kinds(types, formats, properties, semirings, where)
-    made, said_formats = _stated(statement, where)
-    formats = {**said_formats, **(formats or {})}
-    names = dict.fromkeys(access.tensor for access in (made.result, *accesses(made.value)))
-    for what, said in (("format", formats), ("property", properties)):
-        _check_said(what, said or {}, names, where)
+    capability, own_formats = _stated(statement, where)
+    formats = {**own_formats, **(formats or {})}
+    names = dict.fromkeys(
+        access.tensor for access in (capability.result, *accesses(capability.value))
+    )
+    for what, requirements in (("format", formats), ("property", properties)):
+        _check_said(what, requirements or {}, names, where)
     if isinstance(strides, Mapping):
         _check_said("step", strides, names, where)
     needs = tuple(
@@ -69,16 +70,15 @@ def make_capability(
         )
         for name in names
     )
-    made = replace(
-        made,
+    capability = replace(
+        capability,
         needs=needs,
         types=_types(types, where),
         semirings=tuple(semirings),
-        reorders=reorders,
         location=where,
     )
-    verify_capability(made)
-    return made
+    verify_capability(capability)
+    return capability
 
 
 def make_function(
@@ -97,30 +97,32 @@ def make_function(
     checker: Callable[[Any], bool] | None = None,
     trusted: bool = False,
     location: SourceLocation | None = None,
-    **said: Any,
+    **requirements: Any,
 ) -> ExternalFunction:
-    """A function of a library (``call``) or of Python (``python``); ``said`` goes to its statement.
+    """A function of a library (``call``) or of Python (``python``).
 
-    Raises ``UserError`` for a statement that means nothing, for a function in Python whose
-    parameters are not its tensors, and for a call that names what the statement does not have.
+    ``requirements`` are the keywords of ``make_capability``.
+
+    Raises ``UserError`` for an invalid statement, for a function in Python whose parameters are
+    not its tensors, and for a call that refers to names that the statement does not have.
     """
     where = location or user_location()
     _check_name(name, where)
     _check_interface(name, index, checker, where)
-    if isinstance(capability, Capability) and not said:
-        made = capability  # as make_capability has checked it
+    if isinstance(capability, Capability) and not requirements:
+        declared = capability  # make_capability has checked it
     else:
-        made = make_capability(capability, location=where, **said)
+        declared = make_capability(capability, location=where, **requirements)
     if (call is None) == (python is None):
         raise UserError(
-            f"{name} is called in no way, or in two",
+            f"{name} must have either call= or python=",
             location=where,
             expected="a call of a library, or a function in Python",
         )
-    parameters = () if python is None else _parameters(name, python, made, where)
-    found = ExternalFunction(
+    parameters = () if python is None else _parameters(name, python, declared, where)
+    function = ExternalFunction(
         name=name,
-        capability=made,
+        capability=declared,
         call=call,
         setup=tuple(setup),
         unpack=tuple(unpack),
@@ -135,31 +137,35 @@ def make_function(
         trusted=trusted,
         location=where,
     )
-    verify_call(found)
-    return found
+    verify_call(function)
+    return function
 
 
 def function(
-    statement: Statement, *, name: str | None = None, strides: Any = Strides.ANY, **said: Any
+    statement: Statement,
+    *,
+    name: str | None = None,
+    strides: Any = Strides.ANY,
+    **requirements: Any,
 ) -> Callable[[Callable[..., Any]], ExternalFunction]:
     """The short form: a decorator of a function in Python on numpy views.
 
-    Its parameters are the tensors of the statement: it writes the result, or returns it where the
-    result is none of them.  Operands that are overwritten are given once.
+    Its parameters are the tensors of the statement: it writes the result, or returns it if the
+    result is not among them.  An operand that is overwritten is passed once.
     """
     where = user_location()
 
     def decorate(python: Callable[..., Any]) -> ExternalFunction:
-        made = str(name or getattr(python, "__name__", "function"))
+        chosen = str(name or getattr(python, "__name__", "function"))
         return make_function(
-            made, statement, python=python, strides=strides, location=where, **said
+            chosen, statement, python=python, strides=strides, location=where, **requirements
         )
 
     return decorate
 
 
 def _stated(statement: Statement, where: SourceLocation) -> tuple[Capability, dict[str, Format]]:
-    """The capability that a text says, or an assignment of Python, with its formats."""
+    """The capability of a text or of an assignment in Python, with the formats of its tensors."""
     if isinstance(statement, Capability):
         return statement, {}
     if isinstance(statement, Tensor):
@@ -168,23 +174,25 @@ def _stated(statement: Statement, where: SourceLocation) -> tuple[Capability, di
         return parse_capability(statement, where), {}
     read = {access.tensor for access in accesses(statement.value)}
     result = statement.result
-    made = Capability(
+    capability = Capability(
         result=result,
         value=statement.value,
         overwritten=result.tensor if result.tensor in read else None,
         location=where,
     )
     stored = {tensor.name: tensor.format for tensor in statement.tensors}
-    return made, {
-        name: one for name, one in stored.items() if not all(level.full for level in one.levels)
+    return capability, {
+        name: format
+        for name, format in stored.items()
+        if not all(level.full for level in format.levels)
     }
 
 
 def _check_kinds(
     types: Any, formats: Any, properties: Any, semirings: Any, where: SourceLocation
 ) -> None:
-    """What is said of a function is of the kinds that it can be."""
-    for what, given, kinds, expected in (
+    """Check the types of the requirements."""
+    for what, value, kinds, expected in (
         ("types", types, (str, Sequence), 'names of types, such as "float32 float64"'),
         ("formats", formats, (Mapping, type(None)), 'formats by name, such as {"x": "ds"}'),
         (
@@ -195,12 +203,12 @@ def _check_kinds(
         ),
         ("semirings", semirings, (Sequence,), "a list, such as [sparse.MIN_PLUS]"),
     ):
-        if not isinstance(given, kinds):
+        if not isinstance(value, kinds):
             raise UserError(
                 f"the {what} of a function have the wrong type",
                 location=where,
                 expected=expected,
-                given=repr(given),
+                given=repr(value),
             )
     if not semirings or not all(isinstance(semiring, Semiring) for semiring in semirings):
         raise UserError(
@@ -214,7 +222,7 @@ def _check_kinds(
 def _check_name(name: Any, where: SourceLocation) -> None:
     if not isinstance(name, str) or not name or not name.isprintable():
         raise UserError(
-            "a function has a name, for plans and errors",
+            "the name of a function must be a string",
             location=where,
             expected='a text of one line, such as "sgemm"',
             given=repr(name),
@@ -222,10 +230,10 @@ def _check_name(name: Any, where: SourceLocation) -> None:
 
 
 def _check_interface(name: str, index: Any, checker: Any, where: SourceLocation) -> None:
-    """The integers of an interface are a type of these; a checker is called with a mapping."""
+    """Check the integer type of an interface, and that a checker can be called."""
     if index is not None and not (isinstance(index, Type) and index.is_integer):
         raise UserError(
-            f"the integers of the interface of {name} have the wrong type",
+            f"the index type of {name} is not an integer type",
             location=where,
             expected="index=Int(32) or Int(64)",
             given=str(index),
@@ -234,57 +242,61 @@ def _check_interface(name: str, index: Any, checker: Any, where: SourceLocation)
         raise UserError(
             f"the checker of {name} is not a function",
             location=where,
-            expected="a function of a mapping that says whether it is one",
+            expected="a function that accepts or rejects a mapping",
             given=repr(checker),
         )
 
 
 def _parameters(
-    name: str, python: Callable[..., Any], made: Capability, where: SourceLocation
+    name: str, python: Callable[..., Any], capability: Capability, where: SourceLocation
 ) -> tuple[str, ...]:
-    tensors = dict.fromkeys(access.tensor for access in (*accesses(made.value), made.result))
+    tensors = dict.fromkeys(
+        access.tensor for access in (*accesses(capability.value), capability.result)
+    )
     try:
-        given = tuple(
+        parameters = tuple(
             parameter.name
             for parameter in inspect.signature(python).parameters.values()
             if parameter.name in tensors or parameter.default is inspect.Parameter.empty
         )
     except (TypeError, ValueError):
-        given = ()
-    operands = {tensor for tensor in tensors if tensor != made.result.tensor or made.overwritten}
-    _check_returned(name, given, made, where)
-    if set(given) - set(tensors) or operands - set(given):
+        parameters = ()
+    operands = {
+        tensor for tensor in tensors if tensor != capability.result.tensor or capability.overwritten
+    }
+    _check_returned(name, parameters, capability, where)
+    if set(parameters) - set(tensors) or operands - set(parameters):
         raise UserError(
             f"the parameters of {name} are not the tensors of its statement",
             location=where,
-            expected=f"{', '.join(tensors)}, in any order; without {made.result.tensor} "
+            expected=f"{', '.join(tensors)}, in any order; without {capability.result.tensor} "
             "the function returns it"
-            if not made.overwritten
+            if not capability.overwritten
             else f"{', '.join(tensors)}, in any order",
-            given=", ".join(given) or "no parameters",
+            given=", ".join(parameters) or "no parameters",
         )
-    return given
+    return parameters
 
 
 def _check_returned(
-    name: str, given: Sequence[str], made: Capability, where: SourceLocation
+    name: str, parameters: Sequence[str], capability: Capability, where: SourceLocation
 ) -> None:
-    """A sparse result is returned: nobody knows before how much it stores."""
-    result = made.result.tensor
-    formats = made.needs_of(result).formats
-    if formats and result in given and not made.overwritten:
+    """A sparse result has to be returned: how much it stores is not known before the call."""
+    result = capability.result.tensor
+    formats = capability.needs_of(result).formats
+    if formats and result in parameters and not capability.overwritten:
         raise UserError(
             f"{name} is given its result {result}, which is stored as {formats[0]}",
             location=where,
             expected=f"a function without {result} that returns it, such as sparse.tensor(...)",
-            given=", ".join(given),
+            given=", ".join(parameters),
         )
 
 
 def _check_said(
-    what: str, said: Mapping[str, Any], names: Mapping[str, Any], where: SourceLocation
+    what: str, requirements: Mapping[str, Any], names: Mapping[str, Any], where: SourceLocation
 ) -> None:
-    for name in said:
+    for name in requirements:
         if name not in names:
             raise UserError(
                 f"there is a {what} for {name}, which the statement does not have",
@@ -294,41 +306,41 @@ def _check_said(
             )
 
 
-def _formats(given: Any, name: str, where: SourceLocation) -> tuple[Format, ...]:
-    if isinstance(given, Format):
-        given = (given,)
-    words = given.split("|") if isinstance(given, str) else given
+def _formats(alternatives: Any, name: str, where: SourceLocation) -> tuple[Format, ...]:
+    if isinstance(alternatives, Format):
+        alternatives = (alternatives,)
+    words = alternatives.split("|") if isinstance(alternatives, str) else alternatives
     words = words if isinstance(words, Sequence) else (words,)
-    found = [
+    formats = [
         as_format(word.strip() if isinstance(word, str) else word, what=name, location=where)
         for word in words
     ]
-    for one in found:
-        if is_dense(one) and one.modes != tuple(range(one.order)):
+    for format in formats:
+        if is_dense(format) and format.modes != tuple(range(format.order)):
             raise UserError(
-                f"the format {one} of {name} is that of a dense tensor",
+                f"the format {format} of {name} is that of a dense tensor",
                 location=where,
                 expected="formats of tensors that are not dense, or dense ones by rows",
                 hint=f'strides={{"{name}": "columns"}} says how a dense matrix lies in memory',
             )
-    return () if all(map(is_dense, found)) else tuple(found)
+    return () if all(map(is_dense, formats)) else tuple(formats)
 
 
-def _strides(given: Any, where: SourceLocation) -> Strides:
+def _strides(requirement: Any, where: SourceLocation) -> Strides:
     try:
-        return Strides(given)
+        return Strides(requirement)
     except ValueError:
         raise UserError(
-            f"there are no steps {given!r}",
+            f"there are no steps {requirement!r}",
             location=where,
-            expected=f"one of {', '.join(one.value for one in Strides)}",
+            expected=f"one of {', '.join(strides.value for strides in Strides)}",
         ) from None
 
 
-def _types(given: Any, where: SourceLocation) -> tuple[Type, ...]:
-    words = given.split() if isinstance(given, str) else given
+def _types(names: Any, where: SourceLocation) -> tuple[Type, ...]:
+    words = names.split() if isinstance(names, str) else names
     numbers = [type for type in TYPES if not type.is_bool]
-    found = []
+    types = []
     for word in words:
         known = [type for type in numbers if word in (type, str(type))]
         if not known:
@@ -337,8 +349,8 @@ def _types(given: Any, where: SourceLocation) -> tuple[Type, ...]:
                 location=where,
                 expected=f"one of {', '.join(map(str, numbers))}",
             )
-        found.append(known[0])
-    return tuple(found)
+        types.append(known[0])
+    return tuple(types)
 
 
 def type_of(kind: np.dtype[Any]) -> Type | None:

@@ -1,4 +1,4 @@
-"""External functions as data: what is computed, how and where; functions that are hardware.
+"""External functions as data: what they compute, and how a CPU or a simulated device runs them.
 
 A call is a tuple of frozen terms, which ``libraries/calling.py`` interprets over ctypes; the same
 terms can be printed as C.  A function in Python takes numpy views, by the names of its tensors.
@@ -22,7 +22,7 @@ from t2s.sparse_repr.semiring import Semiring
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallNumber(Term):
-    """A number of the interface."""
+    """A constant argument."""
 
     value: float | int
     type: Type
@@ -30,14 +30,14 @@ class CallNumber(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallLetter(Term):
-    """A character, as those of the BLAS."""
+    """A constant character, as the BLAS takes them."""
 
     letter: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DimensionOf(Term):
-    """The extent of a variable in the call, an integer of the interface or of the ``type``."""
+    """The extent of a variable in this call; an integer of ``type``, or else of the interface."""
 
     variable: str
     type: Type | None = None
@@ -52,7 +52,7 @@ class DataOf(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOf(Term):
-    """Elements from one to the next of a tensor along a mode, an integer as ``DimensionOf``."""
+    """The stride of a tensor along a mode, in elements; an integer as for ``DimensionOf``."""
 
     tensor: str
     mode: int
@@ -61,10 +61,7 @@ class StepOf(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadOf(Term):
-    """The leading dimension of a matrix, an integer as ``DimensionOf``.
-
-    It is the step of the mode whose step is not 1.
-    """
+    """The leading dimension of a matrix: the stride of the mode whose stride is not 1."""
 
     tensor: str
     type: Type | None = None
@@ -72,7 +69,7 @@ class LeadOf(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutOf(Term):
-    """One letter, or enumerator, if a matrix is stored by rows, another one if by columns."""
+    """One letter or enumerator if a matrix is stored by rows, and another one if by columns."""
 
     tensor: str
     rows: str | int
@@ -81,9 +78,9 @@ class LayoutOf(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayOfLevelOf(Term):
-    """The address of an array of a level of a stored tensor: its ``pos`` or its ``crd``.
+    """The address of an array of a level of a sparse tensor: its ``pos`` or its ``crd``.
 
-    Libraries that want the end of each row are given the array from its second element on.
+    Libraries that take the ends of rows get the array from its second element on.
     """
 
     tensor: str
@@ -94,7 +91,7 @@ class ArrayOfLevelOf(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredObject(Term):
-    """An object of so many bytes that lives as long as the call, by its name; given by address."""
+    """An object that lives as long as the call, by name; it is passed by address."""
 
     name: str
     bytes: int
@@ -102,14 +99,14 @@ class DeclaredObject(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressOf(Term):
-    """The address of a number or a letter: the interface of Fortran."""
+    """The address of a number or a letter, as Fortran passes arguments."""
 
     value: CallTerm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderOf(Term):
-    """The number of modes of a tensor in the call, an integer of C."""
+    """The number of modes of a tensor in the call, a C ``int``."""
 
     tensor: str
 
@@ -123,21 +120,21 @@ class ExtentsOf(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepsOf(Term):
-    """The address of the steps of all modes of a tensor, in the integers of the interface."""
+    """The address of the strides of all modes of a tensor, in the integers of the interface."""
 
     tensor: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelsOf(Term):
-    """The address of a text with a letter for each mode of a tensor: that of its variable."""
+    """The address of a string with a letter for each mode of a tensor: that of its variable."""
 
     tensor: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BytesOf(Term):
-    """How many bytes the values of a tensor take, or an array of one of its levels."""
+    """The size in bytes of the values of a tensor, or of an array of one of its levels."""
 
     tensor: str
     level: int = 0
@@ -146,21 +143,21 @@ class BytesOf(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountOf(Term):
-    """How many values a tensor stores, 64 bits."""
+    """The number of values that a tensor stores, in 64 bits."""
 
     tensor: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructOf(Term):
-    """The address of a struct with these fields, each at a place that is aligned for it."""
+    """The address of a struct with these fields, each aligned as in C."""
 
     fields: tuple[CallTerm, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueIn(Term):
-    """What a declared object holds at its beginning: a number, or an address (64 bits)."""
+    """The first 64 bits of a declared object: a number or an address."""
 
     object: str
     type: Type
@@ -168,28 +165,28 @@ class ValueIn(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueOfSymbol(Term):
-    """The address that a variable of the library holds: an operator or a type of GraphBLAS."""
+    """The address in a variable of the library, such as an operator or a type of GraphBLAS."""
 
     symbol: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForType(Term):
-    """A term for each type of values; that of the call is taken."""
+    """A choice of terms by the type of values."""
 
     terms: tuple[tuple[Type, CallTerm], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForSemiring(Term):
-    """A term for each semiring; that of the call is taken."""
+    """A choice of terms by the semiring."""
 
     terms: tuple[tuple[Semiring, CallTerm], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalCall(Term):
-    """A call of a symbol of the library; ``returns`` is the type of its value, if it has one."""
+    """A call of a symbol of the library; ``returns`` is the type of its value, if any."""
 
     symbol: str
     arguments: tuple[CallTerm, ...]
@@ -227,25 +224,25 @@ NULL = CallNumber(value=0, type=Int(64))
 
 
 def enumerator(value: int) -> CallNumber:
-    """An enumerator, or another integer of C."""
+    """An enumerator, or another ``int`` of C."""
     return CallNumber(value=value, type=INT32)
 
 
 def handle(name: str) -> DeclaredObject:
-    """The address of an object in which a library puts an address: a handle, or an array."""
+    """The address of an object that the library fills with an address: a handle, or an array."""
     return DeclaredObject(name=name, bytes=8)
 
 
 def held(name: str) -> ValueIn:
-    """The address that such an object holds."""
+    """The address in an object that ``handle`` was passed for."""
     return ValueIn(object=name, type=Int(64))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReturnedStatus(Term):
-    """The call returns a number that says how it went; others than ``good`` are errors.
+    """The call returns a status; values other than ``good`` are errors.
 
-    So do those before it and those that unpack its result, if they return anything.
+    The same holds for setup and unpacking calls that return anything.
     """
 
     good: tuple[int, ...] = (0,)
@@ -254,7 +251,7 @@ class ReturnedStatus(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResult(Term):
-    """Where a result in compressed rows is behind the call: terms that are addresses.
+    """Where a call leaves a result in compressed rows: terms that are addresses.
 
     Its arrays are copied before ``teardown``; ``index`` is the type of positions and coordinates.
     """
@@ -267,10 +264,10 @@ class StoredResult(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryFile(Term):
-    """A shared object that may be installed: one that the loader of the system knows by its name.
+    """A shared object that may be installed, by the name that the system's loader knows.
 
-    Of a ``wheel`` it is the file of that distribution whose name begins so.  The names of all its
-    functions have the ``prefix``.
+    With a ``wheel`` it is the file of that distribution whose name begins with ``name``.  The
+    symbols of all its functions begin with ``prefix``.
     """
 
     name: str
@@ -280,17 +277,17 @@ class LibraryFile(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryOf(Term):
-    """Where symbols come from, and what C code of them needs.
+    """Where symbols come from, and what C code that calls them needs.
 
-    ``capsules`` is a module of Python that hands out its functions as capsules; ``path`` is that of
-    a shared object; the first one of ``files`` that is installed is taken, and of ``beside``, whose
-    functions are called too; ``llvm`` is a module of LLVM as text, compiled for this CPU;
-    ``package`` is imported by functions in Python.  ``start`` are calls with numbers that come
-    once, before all others.  ``probe`` is a call without tensors
-    that a child process tries first: it creates a handle, or does nothing; a status of it that is
-    not 0 says that nothing can be computed.  A ``fresh`` library is tried in a new process of
-    Python, since its driver does not work in a copy of one that has used it.  ``threaded``
-    libraries use several threads unless they are told not to.
+    A library is found in one of five ways: ``capsules`` is a module of Python that exports its
+    functions as capsules; ``path`` is that of a shared object; of ``files`` (and of ``beside``,
+    whose functions are called too) the first one that is installed is loaded; ``llvm`` is a module
+    in LLVM's text form, compiled for this CPU; ``package`` is imported by functions in Python.
+
+    ``start`` are calls that are made once, before all others.  ``probe`` is a call without tensors
+    that a child process tries first, such as creating a handle; if its status is not 0, the library
+    is not available.  A ``fresh`` library is tried in a new process of Python, because its driver
+    does not work after a fork.  ``threaded`` libraries use several threads unless told otherwise.
     """
 
     name: str
@@ -313,22 +310,22 @@ class LibraryOf(Term):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ExternalFunction:
-    """A function that somebody else wrote, and what it computes.
+    """A function outside of t2s, and what it computes.
 
     Attributes
     ----------
     name: for plans and errors.
     capability: what it computes, and when.
-    call: how it is called; ``setup`` and ``teardown`` come before and behind it, one by one, and
-        ``unpack`` right behind it, if it went well.
-    python: in place of a call, a function in Python with the tensors of the statement as arguments.
-    hardware: in place of a call, a device of the simulator.
+    call: how it is called; ``setup`` calls come before it, ``teardown`` calls after it, and
+        ``unpack`` calls right after it if it succeeded.
+    python: instead of a call, a function in Python with the tensors of the statement as arguments.
+    hardware: instead of a call, a device of the simulator.
     library: where the symbols come from.
     stored: where the result is, if it is sparse.
-    status: what the returned number says, if it is none of the result.
-    index: the type of extents, steps and positions in the interface; those of a call have to fit.
-    checker: a predicate on the mapping, which has the last word.
-    trusted: whether its claim is tested elsewhere, so that its first use does not try it.
+    status: what the returned number means, if it is not the result.
+    index: the type of extents, strides and positions in the interface; those of a call must fit.
+    checker: a predicate that may reject a mapping, called last.
+    trusted: its claim is tested elsewhere, so that its first use does not test it.
     """
 
     name: str
@@ -350,14 +347,14 @@ class ExternalFunction:
 
     @property
     def full_name(self) -> str:
-        """``sgemm of MKL``: several libraries have functions of one name."""
+        """``sgemm of MKL``: several libraries may have functions of the same name."""
         return self.name if self.library is None else f"{self.name} of {self.library.name}"
 
     def __repr__(self) -> str:
         return f"<external function {self.full_name}>"
 
     def __str__(self) -> str:
-        """What it computes, as said or derived: ``sgemm of BLAS: z(i,k) = x(i,j)*y(j,k)``."""
+        """What it computes, as declared or derived: ``sgemm of BLAS: z(i,k) = x(i,j)*y(j,k)``."""
         return f"{self.full_name}: {print_capability(self.capability)}"
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
@@ -367,14 +364,14 @@ class ExternalFunction:
         return self.python(*arguments, **named)
 
 
-# Functions that are hardware of the simulator: where they are, what they take, and the way there.
+# Functions that are simulated hardware: their memory, their clock, and the link to the host.
 #
 # Everything here is data: the clock is the device's, and a link has a latency and a bandwidth.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryOf(Term):
-    """A memory that tensors of a plan are in: that of the host, or that of a device."""
+    """A memory that holds tensors of a plan: the host's, or a device's."""
 
     name: str
 
@@ -384,11 +381,11 @@ HOST = MemoryOf(name="host")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLink(Term):
-    """A way from the memory of the host to that of a device and back.
+    """A link between the memory of the host and that of a device.
 
-    A transfer takes ``latency`` seconds, and its bytes at ``bytes_per_second``.  Transfers come one
-    after the other.  With ``overlaps`` they are hidden behind what the device computes, as far as
-    that takes as long; it is for the user to say so.  Raises ``UserError`` for other numbers.
+    A transfer takes ``latency`` seconds, plus its bytes at ``bytes_per_second``; transfers are
+    serialized.  With ``overlaps``, which is the user's claim, they are hidden behind computation
+    as far as that takes as long.  Raises ``UserError`` for numbers out of range.
     """
 
     name: str = "a link"
@@ -401,23 +398,23 @@ class HostLink(Term):
         known = all(isinstance(number, int | float) and isfinite(number) for number in numbers)
         if not known or self.latency < 0 or self.bytes_per_second <= 0:
             raise UserError(
-                "a link has a latency and a bandwidth",
+                "the latency or the bandwidth of a link is out of range",
                 location=user_location(),
                 expected="seconds, 0 or more, and bytes per second, more than 0",
                 given=f"latency={self.latency!r}, bytes_per_second={self.bytes_per_second!r}",
             )
 
     def seconds(self, count: int) -> float:
-        """How long a transfer of so many bytes takes."""
+        """The seconds that a transfer of this many bytes takes."""
         return self.latency + count / self.bytes_per_second
 
 
 PCIE3_X8 = HostLink(name="PCIe 3.0 x8", latency=10e-6, bytes_per_second=8e9 * 8 * 128 / 130 / 8)
-"""Eight lanes of 8 GT/s with 128 bits in 130; the latency, of a driver, is an estimate of ours."""
+"""Eight lanes of 8 GT/s, 128b/130b coded; the latency, a driver's, is an estimate."""
 
 
 class HardwareKind(Enum):
-    """What a piece of hardware is, for plans and their pictures."""
+    """The kind of a piece of hardware, for plans and their pictures."""
 
     ARRAY = "array"
     STREAMS = "streams"
@@ -430,11 +427,11 @@ class Hardware:
 
     Attributes
     ----------
-    kind: what it is made of.
-    device, clock_hz: whose cycles these are, and how many there are in a second.
-    run: from tensors by name to the result and the cycles of a call.
-    cycles: the cycles of any call, where they do not depend on values; ``None`` where they do.
-    link: the way to the device's memory; ``None`` if it shares that of the host.
+    kind: what it is compiled from.
+    device, clock_hz: the device, and its cycles per second.
+    run: maps tensors by name to the result and the cycles of a call.
+    cycles: the cycles of a call, if they do not depend on values; else ``None``.
+    link: the link to the device's memory; ``None`` if it shares the host's.
     """
 
     kind: HardwareKind
@@ -446,5 +443,5 @@ class Hardware:
 
     @property
     def memory(self) -> MemoryOf:
-        """Where its operands and its result are."""
+        """The memory of its operands and its result."""
         return HOST if self.link is None else MemoryOf(name=self.device)

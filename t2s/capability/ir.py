@@ -1,14 +1,14 @@
 """Capabilities: what a function computes, in index notation with lists of variables; their text.
 
-``z(I,J) = x(I,K) * y(K,J) when product(I) < 65536`` says a family of statements: a list stands for
+``z(I,J) = x(I,K) * y(K,J) when product(I) < 65536`` is a family of statements: a list stands for
 any sequence of index variables, the same one wherever it is written.  Extents in a condition are
-those of the call, so of a tile where there are tiles [Mosaic, sec. 4.2].
+those of one call, which computes a tile if the statement is tiled [Mosaic, sec. 4.2].
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import assert_never
 
@@ -39,7 +39,7 @@ class WholeNumber(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariableExtent(Term):
-    """``i``: how far a variable goes in the call."""
+    """``i``: the extent of a variable in the call."""
 
     variable: str
 
@@ -98,7 +98,7 @@ class Compared(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllOf(Term):
-    """All of these hold; nothing asked for holds."""
+    """All of these hold; true if there are none."""
 
     parts: tuple[Condition, ...]
 
@@ -112,7 +112,7 @@ class AnyOf(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantified(Term):
-    """``forall d in I: ...``, or ``exists`` if not ``every``: for the positions of a list."""
+    """``forall d in I: ...`` over the positions of a list, or ``exists`` if not ``every``."""
 
     every: bool
     position: str
@@ -126,7 +126,7 @@ ALWAYS = AllOf(parts=())
 
 
 class Strides(Enum):
-    """What steps from one element of an operand to the next a function takes."""
+    """The strides that a function accepts for an operand."""
 
     ANY = "any"
     STEPS = "steps"
@@ -138,7 +138,7 @@ class Strides(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperandNeeds(Term):
-    """What a tensor of a capability has to be; without ``formats`` it is dense."""
+    """Requirements on a tensor of a capability; without ``formats`` it is dense."""
 
     name: str
     formats: tuple[Format, ...] = ()
@@ -150,8 +150,8 @@ class OperandNeeds(Term):
 class Capability(Term):
     """A family of statements that a function computes.
 
-    ``overwritten`` is the operand in whose place the result comes; ``accumulates`` says that the
-    function adds to what the result was.  Without ``types`` and ``semirings`` any will do.
+    ``overwritten`` is the operand that the result replaces; ``accumulates`` says that the function
+    adds to the old result.  No ``types`` means any type.
     """
 
     result: Access
@@ -163,11 +163,10 @@ class Capability(Term):
     semirings: tuple[Semiring, ...] = (PLUS_TIMES,)
     overwritten: str | None = None
     accumulates: bool = False
-    reorders: bool = True
     location: SourceLocation | None = field(default=None, compare=False)
 
     def needs_of(self, tensor: str) -> OperandNeeds:
-        """What a tensor has to be."""
+        """The requirements on a tensor."""
         for need in self.needs:
             if need.name == tensor:
                 return need
@@ -192,7 +191,7 @@ def print_capability(capability: Capability) -> str:
 
 
 def print_condition(condition: Condition) -> str:
-    """A condition, with the parentheses that it needs."""
+    """A condition, with as few parentheses as possible."""
     match condition:
         case Compared(operator=operator, left=left, right=right):
             return f"{print_quantity(left)} {operator.value} {print_quantity(right)}"
@@ -210,7 +209,7 @@ def print_condition(condition: Condition) -> str:
 
 
 def _part(part: Condition, other: type[AllOf | AnyOf], last: bool) -> str:
-    """What follows a quantifier belongs to it, so one that is not last stands in parentheses."""
+    """Everything after a quantifier belongs to it, so one that is not last gets parentheses."""
     text = print_condition(part)
     closed = isinstance(part, other) or (isinstance(part, Quantified) and not last)
     return f"({text})" if closed else text
@@ -244,8 +243,8 @@ def _quantity(quantity: Quantity, level: int) -> str:
 # Capabilities as text: ``z(I,J) = x(I,K) * y(K,J) when product(I) < 65536``.
 #
 # An index that begins with a capital letter is a list of variables.  Conditions are comparisons of
-# extents, ``order(I)``, ``product(I)``, ``I[0]`` and numbers, joined by ``and`` and ``or``, and
-# ``forall d in I:`` and ``exists d in I:`` for the positions of a list, as far as they reach.
+# extents, ``order(I)``, ``product(I)``, ``I[0]`` and numbers, joined by ``and`` and ``or``.
+# ``forall d in I:`` and ``exists d in I:`` quantify everything after them.
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+)|(?P<name>[A-Za-z_]\w*)|(?P<mark>==|!=|<=|>=|[-+*/%()\[\]<>:])"
@@ -261,23 +260,23 @@ def is_list(name: str) -> bool:
 
 
 def parse_capability(text: str, location: SourceLocation | None = None) -> Capability:
-    """The statement and the condition that a text says.
+    """Parse a statement with its condition.
 
     Raises ``UserError`` with the column for text that is not a capability.
     """
     if not isinstance(text, str):
         raise UserError(
-            "what a function computes is a text",
+            "the statement of a function must be a string",
             location=location,
             expected='such as "z(i,k) = x(i,j) * y(j,k)"',
             given=repr(text),
         )
-    found = re.search(r"\bwhen\b", text)
-    statement = text if found is None else text[: found.start()]
-    left, sign, right = statement.partition("=")
-    accumulates = left.rstrip().endswith("+")
-    left = left.rstrip().removesuffix("+")
-    result = parse_expression(left, location=location) if left.strip() else None
+    separator = re.search(r"\bwhen\b", text)
+    statement = text if separator is None else text[: separator.start()]
+    target, sign, right = statement.partition("=")
+    accumulates = target.rstrip().endswith("+")
+    target = target.rstrip().removesuffix("+")
+    result = parse_expression(target, location=location) if target.strip() else None
     if not sign or not isinstance(result, Access):
         raise UserError(
             f"{text} does not say what a function computes",
@@ -289,8 +288,8 @@ def parse_capability(text: str, location: SourceLocation | None = None) -> Capab
     names = dict.fromkeys(
         name for access in (result, *accesses(value)) for name in access.variables
     )
-    if found is not None:
-        condition = parse_condition(text, location=location, start=found.end())
+    if separator is not None:
+        condition = parse_condition(text, location=location, start=separator.end())
     return Capability(
         result=result,
         value=with_sums(value, result.variables),
@@ -310,7 +309,7 @@ def _overwritten(result: Access, value: object) -> str | None:
 def parse_condition(
     text: str, *, location: SourceLocation | None = None, start: int = 0
 ) -> Condition:
-    """The condition that a text says from a column on.  Raises ``UserError`` with the column."""
+    """Parse the condition from a column on.  Raises ``UserError`` with the column."""
     return _ConditionParser(text, location, start).whole()
 
 
@@ -336,10 +335,10 @@ class _ConditionParser:
         self.positions: list[str] = []
 
     def whole(self) -> Condition:
-        found = self._any()
+        condition = self._any()
         if self.at < len(self.tokens):
             raise self._error("and, or, or the end")
-        return found
+        return condition
 
     def _any(self) -> Condition:
         parts = [self._all()]
@@ -481,10 +480,3 @@ class _ConditionParser:
             expected=expected,
             given="the end" if ended else self.tokens[self.at].text,
         )
-
-
-def with_condition(capability: Capability, condition: Condition) -> Capability:
-    """The capability under one more condition."""
-    if capability.condition == ALWAYS:
-        return replace(capability, condition=condition)
-    return replace(capability, condition=AllOf(parts=(capability.condition, condition)))

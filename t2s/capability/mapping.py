@@ -13,9 +13,9 @@ from t2s.sparse_repr.notation.ir import Access, Expression, print_expression
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperandView(Term):
-    """A tensor of the statement as an operand: ``modes`` are what the function sees, in its order.
+    """A tensor of the statement as an operand; ``modes`` are the dimensions that the function sees.
 
-    Fixed variables of the access are none of them; a mode of no variable has extent 1.
+    Fixed variables are not among them; a mode without variables has extent 1.
     """
 
     name: str
@@ -25,7 +25,7 @@ class OperandView(Term):
 
     @property
     def whole(self) -> bool:
-        """Whether the function sees the tensor as it is."""
+        """Whether the function sees the tensor without any reshaping."""
         return self.modes == tuple((name,) for name in self.access.variables)
 
     def __str__(self) -> str:
@@ -40,21 +40,21 @@ class Mapping:
 
     Attributes
     ----------
-    function: whose capability matches.
+    function: the function, whose capability matches.
     part: what it computes, with the sums that are private to it.
-    result: the modes of the result, in the function's order; ``fixed`` variables come before them.
-    images: the mode of each variable of the capability; ``lists`` those of each list.
-    operands: what each tensor of the capability is; ``reads`` are all accesses that it stands for.
-    fixed: variables that are constant for a call, with loops around it; ``fixed_sums`` are those
-        over which the results of the calls are summed up.
+    result: the modes of the result, in the function's order, after the ``fixed`` variables.
+    images: the mode of each variable of the capability; ``lists``: the modes of each list.
+    operands: the view behind each tensor of the capability; ``reads``: all accesses it stands for.
+    fixed: variables that are constant in a call, with loops around it; ``fixed_sums`` are those
+        over which the results of calls are summed.
     summed: the modes over which the function sums.
     promoted: variables of the capability that have extent 1.
-    condition: what the extents of the modes have to satisfy.
-    exact: the modes that may be padded with zeros, since every factor that is summed has them.
-    whole: the modes that are not tiled: those of sparse operands, and those that some terms sum
-        over and others do not.
-    proof: what was matched with what, line by line.
-    numbers: numbers that are operands, by the names of the scalars that stand for them.
+    condition: what the extents of the modes must satisfy.
+    exact: the modes that may be padded with zeros, because every factor that is summed has them.
+    whole: the modes that are not tiled: those of sparse operands, and those that only some terms
+        sum over.
+    proof: the correspondence of names, line by line.
+    numbers: constants that are operands, by the names of the scalars that stand for them.
     """
 
     function: ExternalFunction
@@ -81,17 +81,17 @@ class Mapping:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The variables of the result, as the workspace stores them."""
+        """The variables of the result, in the order of the workspace."""
         return (*self.fixed_free, *(name for mode in self.result for name in mode))
 
     @property
     def transposed(self) -> tuple[OperandView, ...]:
-        """The operands that are not seen in the order of their modes."""
+        """The operands whose modes the function sees in another order."""
         return tuple(operand for operand in self.operands if operand.transposed)
 
     @property
     def tensors(self) -> tuple[OperandView, ...]:
-        """The operands that are tensors of the statement, and no numbers."""
+        """The operands that are tensors of the statement, not constants."""
         numbers = dict(self.numbers)
         return tuple(operand for operand in self.operands if operand.access.tensor not in numbers)
 

@@ -1,9 +1,9 @@
-"""Matching: whether a part is what a function computes, for given reshapings.
+"""Matching: whether a function computes a part, under given reshapings.
 
 Both are in normal form.  Terms are paired with terms, factors with factors, in every way that the
-laws of a commutative semiring allow; variables are mapped injectively, lists take every cut; sums
-are mapped exactly; an abstract tensor is one concrete tensor at one slice.  So what is found is
-right, and what is not found is not a renaming of the function's statement.
+laws of a commutative semiring allow; variables are mapped injectively, lists to any run of modes,
+sums exactly, and an abstract tensor to one concrete tensor at one slice.  So every match is
+correct, and a part without a match is not a renaming of the function's statement.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from t2s.sparse_repr.notation.ir import (
 )
 
 MOST_PERMUTED = 5
-"""Modes of an operand of which all orders are tried."""
+"""Operands of at most this many modes are tried in all orders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reshaping:
-    """Reshapings: which variables are fixed, fused and promoted, and what is let pass.
+    """Which variables are fixed, fused and promoted, and which mismatches are tolerated.
 
-    ``fused`` are runs of variables that become one mode.  With ``transposes`` modes may be seen in
-    any order; with ``converts`` sparse operands may be converted, with ``densifies`` to dense ones.
+    ``fused`` are runs of variables that become one mode.  ``transposes`` tolerates any order of
+    modes, ``converts`` other sparse formats, and ``densifies`` sparse operands in place of dense.
     """
 
     fixed: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class Reshaping:
 
 @dataclass(frozen=True, slots=True)
 class OperandMatch:
-    """Which concrete tensor an abstract one is, at which slice, in which modes.
+    """The concrete tensor of an abstract one: its slice and its modes.
 
     ``pattern`` has the number of variables of each mode, 0 of a promoted one.
     """
@@ -69,31 +69,33 @@ class MatchState:
     reads: tuple[tuple[str, Access], ...] = ()
 
     def used(self) -> set[Mode]:
-        """The modes that are images already."""
+        """The modes that are images of a variable or of a list."""
         return {*self.images.values(), *(mode for modes in self.lists.values() for mode in modes)}
 
     def all_of(self, variables: Sequence[str]) -> tuple[Mode, ...]:
         """The images of variables and lists, one after the other."""
-        found: list[Mode] = []
+        modes: list[Mode] = []
         for name in variables:
             if name in self.lists:
-                found += self.lists[name]
+                modes += self.lists[name]
             elif name in self.images:
-                found.append(self.images[name])
-        return tuple(found)
+                modes.append(self.images[name])
+        return tuple(modes)
 
 
 def can_fix(part: PartForm, way: Reshaping) -> bool:
-    """A fixed variable is summed by all terms or by none; sparse operands have slices there."""
+    """A fixed variable is summed by all terms or by none, and sparse operands have slices at it."""
     for name in way.fixed:
         if name not in part.free and not all(name in summand.summed for summand in part.summands):
             return False
-    sliced = [one for one in part.reads if set(one.variables) & set(way.fixed)]
-    return part.bound.isdisjoint(way.fixed) and all(_may_slice(part, one, way) for one in sliced)
+    sliced = [access for access in part.reads if set(access.variables) & set(way.fixed)]
+    return part.bound.isdisjoint(way.fixed) and all(
+        _may_slice(part, access, way) for access in sliced
+    )
 
 
 def _may_slice(part: PartForm, access: Access, way: Reshaping) -> bool:
-    """Whether an operand has slices at its fixed variables, as it is or as it may be stored."""
+    """Whether an operand can be sliced at its fixed variables, converted if that is allowed."""
     stored = part.formats[access.tensor]
     if part.dense(access.tensor) or way.densifies or (way.converts and stored.plain):
         return True
@@ -101,16 +103,16 @@ def _may_slice(part: PartForm, access: Access, way: Reshaping) -> bool:
 
 
 def modes_of(variables: Sequence[str], fusion: Mapping[str, Mode]) -> tuple[Mode, ...] | None:
-    """Variables as modes; ``None`` if fused ones are not right beside each other."""
-    found: list[Mode] = []
+    """Variables as modes; ``None`` if fused ones are not adjacent."""
+    modes: list[Mode] = []
     at = 0
     while at < len(variables):
         mode = fusion.get(variables[at], (variables[at],))
         if tuple(variables[at : at + len(mode)]) != mode:
             return None
-        found.append(mode)
+        modes.append(mode)
         at += len(mode)
-    return tuple(found)
+    return tuple(modes)
 
 
 def states(part: PartForm, function: ExternalFunction, way: Reshaping) -> Iterator[MatchState]:
@@ -132,15 +134,15 @@ class _Matcher:
         stored = capability.needs_of(capability.result.tensor).formats
         sparse = bool(stored) and not all(level.full for level in stored[0].levels)
         if sparse and (way.fixed or way.promoted or way.fused):
-            return  # a sparse result is made by one call
-        wanted = function_form(self.function, self.part.semiring)
-        if len(wanted) != len(self.part.summands):
+            return  # a single call makes all of a sparse result
+        terms = function_form(self.function, self.part.semiring)
+        if len(terms) != len(self.part.summands):
             return
         free = self._modes(tuple(name for name in self.part.free if name not in way.fixed))
         if free is None:
             return
         seen: list[MatchState] = []
-        for state in self._summands(wanted, self.part.summands, MatchState()):
+        for state in self._summands(terms, self.part.summands, MatchState()):
             result = state.all_of(self._kept(capability.result.variables))
             if len(result) == len(free) and set(result) == set(free) and state not in seen:
                 seen.append(state)
@@ -151,125 +153,129 @@ class _Matcher:
         return tuple(name for name in variables if name not in self.way.promoted)
 
     def _modes(self, variables: Sequence[str]) -> tuple[Mode, ...] | None:
-        """Concrete variables as modes; ``None`` if fused ones are not right beside each other."""
+        """Concrete variables as modes; ``None`` if fused ones are not adjacent."""
         return modes_of(variables, self.fusion)
 
-    def _summed(self, one: Summand) -> set[Mode] | None:
+    def _summed(self, term: Summand) -> set[Mode] | None:
         """The modes that a concrete term sums in the call; sums may come in any order."""
-        left = [name for name in one.summed if name not in self.way.fixed]
-        found = {self.fusion.get(name, (name,)) for name in left}
-        return found if {name for mode in found for name in mode} == set(left) else None
+        names = [name for name in term.summed if name not in self.way.fixed]
+        modes = {self.fusion.get(name, (name,)) for name in names}
+        return modes if {name for mode in modes for name in mode} == set(names) else None
 
     def _summands(
-        self, wanted: Sequence[Summand], given: Sequence[Summand], state: MatchState
+        self, abstract: Sequence[Summand], concrete: Sequence[Summand], state: MatchState
     ) -> Iterator[MatchState]:
-        if not wanted:
+        if not abstract:
             yield state
             return
-        first = wanted[0]
-        for at, one in enumerate(given):
-            if one.coefficient != first.coefficient or len(one.factors) != len(first.factors):
+        first = abstract[0]
+        for at, term in enumerate(concrete):
+            if term.coefficient != first.coefficient or len(term.factors) != len(first.factors):
                 continue
-            if one in given[:at]:
+            if term in concrete[:at]:
                 continue
-            summed = self._summed(one)
-            for found in self._factors(first.factors, one.factors, state):
-                images = found.all_of(self._kept(first.summed))
+            summed = self._summed(term)
+            for matched in self._factors(first.factors, term.factors, state):
+                images = matched.all_of(self._kept(first.summed))
                 if summed == set(images):
-                    yield from self._summands(wanted[1:], (*given[:at], *given[at + 1 :]), found)
+                    yield from self._summands(
+                        abstract[1:], (*concrete[:at], *concrete[at + 1 :]), matched
+                    )
 
     def _factors(
-        self, wanted: Sequence[Expression], given: Sequence[Expression], state: MatchState
+        self, abstract: Sequence[Expression], concrete: Sequence[Expression], state: MatchState
     ) -> Iterator[MatchState]:
-        if not wanted:
+        if not abstract:
             yield state
             return
-        for at, one in enumerate(given):
-            if one in given[:at]:
+        for at, factor in enumerate(concrete):
+            if factor in concrete[:at]:
                 continue
-            for found in self._factor(wanted[0], one, state):
-                yield from self._factors(wanted[1:], (*given[:at], *given[at + 1 :]), found)
+            for matched in self._factor(abstract[0], factor, state):
+                yield from self._factors(
+                    abstract[1:], (*concrete[:at], *concrete[at + 1 :]), matched
+                )
 
     def _factor(
-        self, wanted: Expression, given: Expression, state: MatchState
+        self, abstract: Expression, concrete: Expression, state: MatchState
     ) -> Iterator[MatchState]:
-        match wanted, given:
+        match abstract, concrete:
             case Access(), Access():
-                yield from self._access(wanted, given, state)
+                yield from self._access(abstract, concrete, state)
             case Number(value=one), Number(value=other):
                 if one == other:
                     yield state
             case Negative(value=one), Negative(value=other):
                 yield from self._factor(one, other, state)
             case Combine(operator=one), Combine(operator=other) if one is other:
-                for left in self._factor(wanted.left, given.left, state):
-                    yield from self._factor(wanted.right, given.right, left)
+                for after_left in self._factor(abstract.left, concrete.left, state):
+                    yield from self._factor(abstract.right, concrete.right, after_left)
             case Sum(variables=one, value=inner), Sum(variables=other, value=value):
-                for found in self._factor(inner, value, state):
-                    images = found.all_of(self._kept(one))
+                for matched in self._factor(inner, value, state):
+                    images = matched.all_of(self._kept(one))
                     if set(images) == {(name,) for name in other}:
-                        yield found
+                        yield matched
 
-    def _access(self, wanted: Access, given: Access, state: MatchState) -> Iterator[MatchState]:
-        before = state.tensors.get(wanted.tensor)
-        if before is not None and not self._same_slice(before.access, given):
+    def _access(self, abstract: Access, access: Access, state: MatchState) -> Iterator[MatchState]:
+        before = state.tensors.get(abstract.tensor)
+        if before is not None and not self._same_slice(before.access, access):
             return
-        sparse = not self.part.dense(given.tensor)
-        if not self._fits(wanted, given, sparse):
+        sparse = not self.part.dense(access.tensor)
+        if not self._fits(abstract, access, sparse):
             return
-        modes = self._modes([name for name in given.variables if name not in self.way.fixed])
+        modes = self._modes([name for name in access.variables if name not in self.way.fixed])
         if modes is None:
             return
-        names = self._kept(wanted.variables)
+        names = self._kept(abstract.variables)
         single = sum(name not in self.capability.lists for name in names)
         if single > len(modes) or (single == len(names) < len(modes)):
             return
-        stays = sparse and bool(self.capability.needs_of(wanted.tensor).formats)
-        left = tuple((name,) for name in given.variables if name not in self.way.fixed)
-        if stays and left != modes:
-            return  # what stays sparse is not fused
-        transposes = self.way.transposes and (not stays or self._may_reorder(given))
+        stays = sparse and bool(self.capability.needs_of(abstract.tensor).formats)
+        unfixed = tuple((name,) for name in access.variables if name not in self.way.fixed)
+        if stays and unfixed != modes:
+            return  # modes of a sparse operand cannot be fused
+        transposes = self.way.transposes and (not stays or self._may_reorder(access))
         for order in self._orders(modes, transposes=transposes):
             if before is not None and self._reordered(order, modes) != self._reordered(
                 before.modes, self._modes_of(before.access)
             ):
-                continue  # one array is handed over, in one order
-            for found in _unified(names, order, self.capability.lists, state):
-                pattern = self._pattern(wanted, found)
+                continue  # the call gets one array, in one order
+            for matched in _unified(names, order, self.capability.lists, state):
+                pattern = self._pattern(abstract, matched)
                 if before is not None and pattern != before.pattern:
-                    continue  # and in one shape
-                seen = OperandMatch(given, order, order != modes, pattern)
-                tensors = {wanted.tensor: seen, **found.tensors}
-                reads = (*found.reads, (wanted.tensor, given))
-                yield MatchState(found.images, found.lists, tensors, reads)
+                    continue  # and of one shape
+                seen = OperandMatch(access, order, order != modes, pattern)
+                tensors = {abstract.tensor: seen, **matched.tensors}
+                reads = (*matched.reads, (abstract.tensor, access))
+                yield MatchState(matched.images, matched.lists, tensors, reads)
 
-    def _pattern(self, wanted: Access, state: MatchState) -> tuple[int, ...]:
+    def _pattern(self, abstract: Access, state: MatchState) -> tuple[int, ...]:
         """The number of variables of each mode of an abstract access."""
-        found: list[int] = []
-        for name in wanted.variables:
+        counts: list[int] = []
+        for name in abstract.variables:
             modes = ((),) if name in self.way.promoted else state.all_of([name])
-            found += map(len, modes)
-        return tuple(found)
+            counts += map(len, modes)
+        return tuple(counts)
 
-    def _may_reorder(self, given: Access) -> bool:
+    def _may_reorder(self, access: Access) -> bool:
         """Whether a sparse operand may be stored with its modes in another order."""
-        names = given.variables
+        names = access.variables
         once = len(set(names)) == len(names) and not set(names) & set(self.way.fixed)
-        return once and self.way.converts and self.part.formats[given.tensor].plain
+        return once and self.way.converts and self.part.formats[access.tensor].plain
 
     def _modes_of(self, access: Access) -> tuple[Mode, ...]:
-        left = [name for name in access.variables if name not in self.way.fixed]
-        return self._modes(left) or ()
+        unfixed = [name for name in access.variables if name not in self.way.fixed]
+        return self._modes(unfixed) or ()
 
     @staticmethod
     def _reordered(order: tuple[Mode, ...], modes: tuple[Mode, ...]) -> tuple[int, ...]:
         """Which mode of the access each mode of the function is."""
-        left = list(enumerate(modes))
-        found = []
+        remaining = list(enumerate(modes))
+        positions = []
         for mode in order:
-            at = next(number for number, (_, one) in enumerate(left) if one == mode)
-            found.append(left.pop(at)[0])
-        return tuple(found)
+            at = next(number for number, (_, own) in enumerate(remaining) if own == mode)
+            positions.append(remaining.pop(at)[0])
+        return tuple(positions)
 
     def _same_slice(self, one: Access, other: Access) -> bool:
         """Whether two accesses read one tensor, at the same fixed variables."""
@@ -281,22 +287,22 @@ class _Matcher:
             for a, b in zip(one.variables, other.variables, strict=True)
         )
 
-    def _fits(self, wanted: Access, given: Access, sparse: bool) -> bool:
-        """Whether the tensor is stored as the function wants it, or may be converted."""
-        needs = self.capability.needs_of(wanted.tensor)
-        if set(needs.properties) - set(self.part.properties.get(given.tensor, ())):
+    def _fits(self, abstract: Access, access: Access, sparse: bool) -> bool:
+        """Whether the tensor is stored as the function requires, or may be converted."""
+        needs = self.capability.needs_of(abstract.tensor)
+        if set(needs.properties) - set(self.part.properties.get(access.tensor, ())):
             return False
-        stored = self.part.formats[given.tensor]
+        stored = self.part.formats[access.tensor]
         if not needs.formats:
             return not sparse or self.way.densifies
-        if set(wanted.variables) & set(self.way.promoted):
+        if set(abstract.variables) & set(self.way.promoted):
             return False
-        fixed = fixed_modes(given, self.way.fixed)
+        fixed = fixed_modes(access, self.way.fixed)
         if fixed and sparse:
-            left = sliced_format(stored, fixed)
-            kept = len(set(given.variables) - set(self.way.fixed))
-            alike = any(format.plain and format.order == kept for format in needs.formats)
-            return left in needs.formats or (alike and self.way.converts and stored.plain)
+            sliced = sliced_format(stored, fixed)
+            order = len(set(access.variables) - set(self.way.fixed))
+            alike = any(format.plain and format.order == order for format in needs.formats)
+            return sliced in needs.formats or (alike and self.way.converts and stored.plain)
         return fits(stored, needs.formats) or (sparse and self.way.converts and stored.plain)
 
     @staticmethod
@@ -310,7 +316,7 @@ class _Matcher:
 def _unified(
     names: Sequence[str], modes: Sequence[Mode], lists: Sequence[str], state: MatchState
 ) -> Iterator[MatchState]:
-    """All ways to lay variables and lists over modes, one after the other."""
+    """All ways to assign modes to variables and lists, in order."""
     if not names:
         if not modes:
             yield state
@@ -344,18 +350,18 @@ def _unified(
         yield from _unified(rest, modes[length:], lists, longer)
 
 
-def view_of(name: str, wanted: Access, state: MatchState, promoted: Sequence[str]) -> OperandView:
-    """The operand that an abstract tensor is; a promoted variable is a mode of extent 1."""
+def view_of(name: str, abstract: Access, state: MatchState, promoted: Sequence[str]) -> OperandView:
+    """The operand behind an abstract tensor; a promoted variable is a mode of extent 1."""
     seen = state.tensors[name]
-    left = list(seen.modes)
-    found: list[Mode] = []
-    for variable in wanted.variables:
+    remaining = list(seen.modes)
+    modes: list[Mode] = []
+    for variable in abstract.variables:
         if variable in promoted:
-            found.append(())
+            modes.append(())
             continue
         count = len(state.lists[variable]) if variable in state.lists else 1
-        found += left[:count]
-        del left[:count]
+        modes += remaining[:count]
+        del remaining[:count]
     return OperandView(
-        name=name, access=seen.access, modes=tuple(found), transposed=seen.transposed
+        name=name, access=seen.access, modes=tuple(modes), transposed=seen.transposed
     )

@@ -1,7 +1,7 @@
 """Tensors as operands: slices of sparse ones, strides of dense ones, properties of both.
 
-Parts of sparse tensors whose outer levels are dense are slices at coordinates and windows of rows.
-Fibers below dense levels lie one behind the other, so a part is a window of each array; only
+A sparse tensor whose outer levels are dense can be sliced at coordinates and cut into windows of
+rows.  Fibers below dense levels are contiguous, so the result shares a window of each array; only
 positions are copied, because they count from 0.
 """
 
@@ -26,7 +26,7 @@ from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored
 Array = np.ndarray[Any, Any]
 
 PARTED = {"d", "s", "u", "q"}
-"""Letters of levels of which parts are windows: dense, compressed, singleton."""
+"""Letters of the levels that can be cut into windows: dense, compressed, singleton."""
 
 
 def is_dense(format: Format) -> bool:
@@ -34,9 +34,9 @@ def is_dense(format: Format) -> bool:
     return format.plain and all(level.full for level in format.levels)
 
 
-def fits(stored: Format, wanted: Sequence[Format]) -> bool:
-    """Whether a format is one of those; how dense ones lie in memory is said by steps."""
-    return stored in wanted or (is_dense(stored) and any(map(is_dense, wanted)))
+def fits(stored: Format, accepted: Sequence[Format]) -> bool:
+    """Whether a format is one of those; dense ones are alike, as strides tell them apart."""
+    return stored in accepted or (is_dense(stored) and any(map(is_dense, accepted)))
 
 
 def fixed_modes(access: Access, fixed: Collection[str]) -> list[int]:
@@ -45,9 +45,9 @@ def fixed_modes(access: Access, fixed: Collection[str]) -> list[int]:
 
 
 def sliced_format(format: Format, fixed: Collection[int]) -> Format | None:
-    """What a tensor is where some modes are at one coordinate; ``None`` if it is not a slice of it.
+    """The format of a tensor at one coordinate of some modes; ``None`` if it has no such slices.
 
-    It is if these modes are the outermost levels, and all of them are dense.
+    It has them if these modes are the outermost levels, and all of them are dense.
     """
     count = len(set(fixed))
     outer = format.levels[:count]
@@ -55,32 +55,32 @@ def sliced_format(format: Format, fixed: Collection[int]) -> Format | None:
         return None
     if set(format.modes[:count]) != set(fixed) or not all(level.full for level in outer):
         return None
-    kept = [mode for mode in range(format.order) if mode not in fixed]
-    parts = tuple(Part(mode=kept.index(mode)) for mode in format.modes[count:])
+    modes = [mode for mode in range(format.order) if mode not in fixed]
+    parts = tuple(Part(mode=modes.index(mode)) for mode in format.modes[count:])
     return Format(levels=format.levels[count:], parts=parts)
 
 
 def format_with_slices(format: Format, fixed: Sequence[int], order: int) -> Format:
-    """The format of a tensor of that order whose slices at some modes have a format."""
-    kept = [mode for mode in range(order) if mode not in fixed]
+    """The format of a tensor whose slices at some modes have a given format."""
+    sliced = [mode for mode in range(order) if mode not in fixed]
     outer: tuple[Level, ...] = (Dense(),) * len(fixed)
-    modes = (*fixed, *(kept[mode] for mode in format.modes))
+    modes = (*fixed, *(sliced[mode] for mode in format.modes))
     return Format(levels=(*outer, *format.levels), parts=tuple(Part(mode=mode) for mode in modes))
 
 
 def reordered_format(format: Format, modes: Sequence[int]) -> Format:
-    """What a tensor is stored as where its axis ``at`` is called ``modes[at]`` before."""
+    """The format of a tensor after its mode ``modes[at]`` has become mode ``at``."""
     parts = tuple(replace(part, mode=modes.index(part.mode)) for part in format.parts)
     return replace(format, parts=parts)
 
 
-def format_in_order(stored: Format, modes: Sequence[int], wanted: Sequence[Format]) -> Format:
-    """The format in which a tensor is handed over with its modes in this order.
+def format_in_order(stored: Format, modes: Sequence[int], accepted: Sequence[Format]) -> Format:
+    """The format in which a tensor with its modes in this order is passed.
 
-    That is the one that it has then, if it is wanted, else the first one that is.
+    That is the one that it has then, if the function takes it, else the first one it takes.
     """
     seen = reordered_format(stored, modes)
-    return seen if seen in wanted else wanted[0]
+    return seen if seen in accepted else accepted[0]
 
 
 def reordered(tensor: SparseTensor, modes: Sequence[int]) -> SparseTensor:
@@ -91,7 +91,7 @@ def reordered(tensor: SparseTensor, modes: Sequence[int]) -> SparseTensor:
 
 
 def rows_of(format: Format) -> int | None:
-    """The mode of which a window is one of arrays: a dense level, above a compressed one."""
+    """The mode that can be cut into windows: a dense level above a compressed one."""
     if not format.plain or not set(format.letters) <= PARTED or not format.levels[0].full:
         return None
     first = next((level for level in format.levels if not level.full), None)
@@ -99,7 +99,7 @@ def rows_of(format: Format) -> int | None:
 
 
 def slice_of(tensor: SparseTensor, at: Mapping[int, int]) -> SparseTensor:
-    """The tensor at coordinates of its outermost modes, which are dense, over the same values."""
+    """The tensor at coordinates of its outermost modes, which are dense; it shares the values."""
     format = sliced_format(tensor.format, at)
     if format is None:
         raise ValueError("these modes are not the outermost levels")
@@ -112,7 +112,7 @@ def slice_of(tensor: SparseTensor, at: Mapping[int, int]) -> SparseTensor:
 
 
 def window_of(tensor: SparseTensor, mode: int, piece: tuple[int, int, int]) -> SparseTensor:
-    """Coordinates of the outermost mode from a start to an end, padded with empty ones."""
+    """The tensor between two coordinates of its outermost mode, padded with empty ones."""
     start, end, extent = piece
     levels, values = _below(tensor, 1, (start, end), extent - (end - start))
     shape = list(tensor.shape)
@@ -123,18 +123,18 @@ def window_of(tensor: SparseTensor, mode: int, piece: tuple[int, int, int]) -> S
 def _below(
     tensor: SparseTensor, first: int, above: tuple[int, int], padded: int
 ) -> tuple[tuple[dict[str, Array], ...], Array]:
-    """The arrays of all levels from ``first`` on, below positions; ``padded`` more are empty."""
+    """The arrays of all levels from ``first`` on, below positions and ``padded`` more."""
     begin, end = above
-    found: list[dict[str, Array]] = []
+    levels: list[dict[str, Array]] = []
     for number in range(first, len(tensor.format.levels)):
         level, arrays = tensor.format.levels[number], tensor.levels[number]
         if level.full:
             extent = tensor.shape[tensor.format.modes[number]]
             begin, end, padded = begin * extent, end * extent, padded * extent
-            found.append({})
+            levels.append({})
             continue
         if not isinstance(level, Compressed):
-            found.append({"crd": arrays["crd"][begin:end]})
+            levels.append({"crd": arrays["crd"][begin:end]})
             continue
         positions = np.asarray(arrays["pos"])
         mine = np.empty(end - begin + 1 + padded, positions.dtype)
@@ -143,15 +143,15 @@ def _below(
         mine -= positions[begin]
         mine.flags.writeable = False
         begin, end, padded = int(positions[begin]), int(positions[end]), 0
-        found.append({"pos": mine, "crd": arrays["crd"][begin:end]})
-    return tuple(found), tensor.values[begin:end]
+        levels.append({"pos": mine, "crd": arrays["crd"][begin:end]})
+    return tuple(levels), tensor.values[begin:end]
 
 
-# Whether a function takes an array with the steps that it has in memory, or a copy of it.
+# Whether a function takes an array with its strides, or needs a copy.
 
 
 def suits(array: Array, strides: Strides) -> bool:
-    """Whether a function that asks for these steps takes the array as it is."""
+    """Whether the strides of an array meet a requirement."""
     if not array.flags.aligned or not array.dtype.isnative:
         return False
     match strides:
@@ -176,7 +176,7 @@ def suits(array: Array, strides: Strides) -> bool:
 
 
 def is_by_rows(array: Array) -> bool:
-    """Whether the last mode has step 1, and rows do not overlap."""
+    """Whether the last mode has stride 1, and rows do not overlap."""
     reach = array.itemsize
     for at in reversed(range(array.ndim)):
         step, extent = array.strides[at], array.shape[at]
@@ -192,23 +192,23 @@ def is_by_rows(array: Array) -> bool:
 
 
 def suited(array: Array, strides: Strides) -> Array:
-    """The array, or a copy of it that suits."""
+    """The array, or a copy whose strides meet the requirement."""
     if suits(array, strides):
         return array
     order: Literal["F", "C"] = "F" if strides is Strides.COLUMNS else "C"
     return np.asarray(array.astype(array.dtype.newbyteorder("="), order=order, copy=True))
 
 
-# Properties of tensors: declared by users, asked for by functions, carried to results by rules.
+# Properties of tensors: declared by users, required by functions, derived for results by rules.
 #
 # They are checked on the values when a plan runs, unless the user vouches for them.
 
 
 def symmetric_in(value: Expression, declared: Mapping[str, tuple[str, ...]]) -> set[frozenset[str]]:
-    """The pairs of variables that may be exchanged in an expression without changing it.
+    """The pairs of variables that can be exchanged without changing an expression.
 
     Sums, differences and scaled values of symmetric matrices at the same variables are symmetric,
-    and so is a transposed one.
+    and so is a transpose.
     """
     match value:
         case Access(tensor=name, variables=variables):
@@ -233,7 +233,7 @@ def _is_scalar(value: Expression) -> bool:
 def check_property(
     name: str, property: str, values: Array, location: SourceLocation | None
 ) -> None:
-    """Raise ``UserError`` with the first pair of indices at which a tensor is not what is said."""
+    """Raise ``UserError`` with the first pair of indices that violates a declared property."""
     if property != SYMMETRIC:
         raise UserError(f"unknown property {property!r}", location=location, expected=SYMMETRIC)
     if values.ndim != 2 or values.shape[0] != values.shape[1]:

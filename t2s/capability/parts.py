@@ -1,8 +1,8 @@
 """Parts of a statement: found, taken out with the sums that are private to them, and normalized.
 
 A part is a set of factors of one product, or a set of terms of one sum, or a subtree: ``C*D`` is a
-part of ``B*C*D`` although the tree is ``(B*C)*D``.  A sum over variables that no other factor has
-goes with it, where nothing but factors is in between.
+part of ``B*C*D`` although the tree is ``(B*C)*D``.  Sums over variables that no other factor has
+are private to the part, if only factors are in between.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenOut:
-    """A part with its private sums, and what is left: a function of what stands in its place."""
+    """A part with its private sums, and the rest as a function of what replaces the part."""
 
     value: Expression
     free: tuple[str, ...]
@@ -49,14 +49,14 @@ class TakenOut:
 
 
 def find_part(
-    assignment: Assignment, wanted: Expression, location: SourceLocation | None
+    assignment: Assignment, part: Expression, location: SourceLocation | None
 ) -> TakenOut:
-    """The part of an assignment.  Raises ``UserError`` unless it is there once."""
-    found = list(_places(assignment, wanted))
-    if len(found) == 1:
-        return found[0]
+    """Find a part of an assignment.  Raises ``UserError`` unless it occurs exactly once."""
+    places = list(_places(assignment, part))
+    if len(places) == 1:
+        return places[0]
     raise UserError(
-        f"the expression has {print_expression(wanted)} {'twice' if found else 'nowhere'}",
+        f"the expression has {print_expression(part)} {'twice' if places else 'nowhere'}",
         location=location,
         expected="factors of one product, or terms of one sum, that are there once",
         given=print_expression(assignment.value),
@@ -77,14 +77,14 @@ def terms_of(value: Expression) -> tuple[tuple[int, Expression], ...]:
         case Combine(operator=Op.ADD, left=left, right=right):
             return (*terms_of(left), *terms_of(right))
         case Combine(operator=Op.SUBTRACT, left=left, right=right):
-            return (*terms_of(left), *((-sign, one) for sign, one in terms_of(right)))
+            return (*terms_of(left), *((-sign, term) for sign, term in terms_of(right)))
         case Negative(value=inner):
-            return tuple((-sign, one) for sign, one in terms_of(inner))
+            return tuple((-sign, term) for sign, term in terms_of(inner))
     return ((1, value),)
 
 
 def product_of(factors: Sequence[Expression]) -> Expression:
-    """The product of one factor or more."""
+    """The product of one or more factors."""
     value = factors[0]
     for factor in factors[1:]:
         value = Combine(operator=Op.MULTIPLY, left=value, right=factor)
@@ -92,9 +92,9 @@ def product_of(factors: Sequence[Expression]) -> Expression:
 
 
 def sum_of(terms: Sequence[tuple[int, Expression]]) -> Expression:
-    """The sum of one signed term or more; it begins with no negative number, if it can be."""
+    """The sum of one or more signed terms, a positive one first if there is any."""
     first, *others = terms
-    if first[0] < 0 and not accesses(first[1]):  # -3 is not a uint8, and b - 3 has a value
+    if first[0] < 0 and not accesses(first[1]):  # -3 is not a uint8, but b - 3 is computed in it
         at = next((at for at, (_, one) in enumerate(others) if accesses(one)), None)
         if at is not None:
             others = [first, *others[:at], *others[at + 1 :]]
@@ -108,13 +108,13 @@ def sum_of(terms: Sequence[tuple[int, Expression]]) -> Expression:
 
 
 def _without(items: Sequence[Expression], some: Sequence[Expression]) -> list[Expression] | None:
-    """The items without some of them, each once; ``None`` if they are not all there."""
-    left = _without_pairs([(1, item) for item in items], [(1, one) for one in some])
-    return None if left is None else [one for _, one in left]
+    """The items without some of them, each removed once; ``None`` if any is missing."""
+    rest = _without_pairs([(1, item) for item in items], [(1, one) for one in some])
+    return None if rest is None else [one for _, one in rest]
 
 
 def _ordered(value: Expression) -> Expression:
-    """The expression with the factors of every product in one order: ``*`` commutes."""
+    """The expression with the factors of every product sorted, as ``*`` commutes."""
 
     def visit(term: Term) -> Term:
         term = rebuild(term, visit)
@@ -125,33 +125,33 @@ def _ordered(value: Expression) -> Expression:
     return cast(Expression, visit(value))
 
 
-def _places(assignment: Assignment, wanted: Expression) -> Iterator[TakenOut]:
-    if isinstance(wanted, Sum) and any(term == wanted for term in walk(assignment.value)):
-        yield from _subtrees(assignment.value, wanted)
+def _places(assignment: Assignment, part: Expression) -> Iterator[TakenOut]:
+    if isinstance(part, Sum) and any(term == part for term in walk(assignment.value)):
+        yield from _subtrees(assignment.value, part)
         return
-    if isinstance(wanted, Sum):
-        bare, sums = wanted.value, set(wanted.variables)
+    if isinstance(part, Sum):
+        bare, sums = part.value, set(part.variables)
     else:
-        bare, sums = wanted, None
+        bare, sums = part, None
     if len(terms_of(bare)) == 1 and terms_of(bare)[0][0] > 0:
         factors = factors_of(bare)
-        for found in _Products(factors).visit(assignment.value, (), lambda new: new):
-            taken = set(free_variables(bare)) - set(found.free)
+        for place in _Products(factors).visit(assignment.value, (), lambda new: new):
+            taken = set(free_variables(bare)) - set(place.free)
             if sums is None or taken == sums:
-                yield found
+                yield place
         return
     yield from _sums(assignment, bare, sums)
 
 
-def _subtrees(value: Expression, wanted: Sum) -> Iterator[TakenOut]:
+def _subtrees(value: Expression, part: Sum) -> Iterator[TakenOut]:
     """A sum that is written, wherever it is."""
 
     def left(new: Expression) -> Expression:
-        return rewrite(value, lambda term: new if term == wanted else None)
+        return rewrite(value, lambda term: new if term == part else None)
 
     for term in walk(value):
-        if term == wanted:
-            yield TakenOut(value=wanted, free=free_variables(wanted), left=left)
+        if term == part:
+            yield TakenOut(value=part, free=free_variables(part), left=left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,31 +164,31 @@ class _Products:
         self,
         value: Expression,
         around: tuple[str, ...],
-        left: Callable[[Expression], Expression],
+        rebuild: Callable[[Expression], Expression],
     ) -> Iterator[TakenOut]:
-        """``around`` are the sums with nothing but factors in between."""
+        """``around`` are the enclosing sums with only factors in between."""
         match value:
             case Sum(variables=variables, value=inner):
                 yield from self.visit(
-                    inner, (*around, *variables), lambda new: left(_summed(variables, new))
+                    inner, (*around, *variables), lambda new: rebuild(_summed(variables, new))
                 )
                 return
             case Negative(value=inner):
-                yield from self.visit(inner, around, lambda new: left(Negative(value=new)))
+                yield from self.visit(inner, around, lambda new: rebuild(Negative(value=new)))
                 return
-        found = factors_of(value)
-        rest = _without(found, self.factors)
+        factors = factors_of(value)
+        rest = _without(factors, self.factors)
         if rest is not None:
-            others = {name for one in rest for name in free_variables(one)}
-            yield self._taken(around, tuple(rest), others, left)
+            others = {name for operand in rest for name in free_variables(operand)}
+            yield self._taken(around, tuple(rest), others, rebuild)
             return
-        for at, factor in enumerate(found):
-            inner_left = _in_product(found, at, left)
+        for at, factor in enumerate(factors):
+            inner_left = _in_product(factors, at, rebuild)
             outside = {
                 name
-                for number, one in enumerate(found)
+                for number, operand in enumerate(factors)
                 if number != at
-                for name in free_variables(one)
+                for name in free_variables(operand)
             }
             linear = tuple(name for name in around if name not in outside)
             yield from self._below(factor, linear if isinstance(factor, Sum) else (), inner_left)
@@ -197,35 +197,35 @@ class _Products:
         self,
         factor: Expression,
         around: tuple[str, ...],
-        left: Callable[[Expression], Expression],
+        rebuild: Callable[[Expression], Expression],
     ) -> Iterator[TakenOut]:
         match factor:
             case Sum():
-                yield from self.visit(factor, around, left)
+                yield from self.visit(factor, around, rebuild)
             case Negative(value=inner):
-                yield from self.visit(inner, (), lambda new: left(Negative(value=new)))
+                yield from self.visit(inner, (), lambda new: rebuild(Negative(value=new)))
             case Combine(left=one, right=other):
-                yield from self.visit(one, (), lambda new: left(replace(factor, left=new)))
-                yield from self.visit(other, (), lambda new: left(replace(factor, right=new)))
+                yield from self.visit(one, (), lambda new: rebuild(replace(factor, left=new)))
+                yield from self.visit(other, (), lambda new: rebuild(replace(factor, right=new)))
 
     def _taken(
         self,
         around: tuple[str, ...],
         rest: tuple[Expression, ...],
         others: set[str],
-        left: Callable[[Expression], Expression],
+        rebuild: Callable[[Expression], Expression],
     ) -> TakenOut:
         part = product_of(self.factors)
         free = free_variables(part)
         private = tuple(name for name in around if name in free and name not in others)
 
         def put(new: Expression) -> Expression:
-            made = left(product_of([*rest, new]) if rest else new)
-            return _without_sums(made, private)
+            whole = rebuild(product_of([*rest, new]) if rest else new)
+            return _without_sums(whole, private)
 
         value = Sum(variables=private, value=part) if private else part
-        kept = tuple(name for name in free if name not in private)
-        return TakenOut(value=value, free=kept, left=put)
+        shared = tuple(name for name in free if name not in private)
+        return TakenOut(value=value, free=shared, left=put)
 
 
 def _summed(variables: tuple[str, ...], value: Expression) -> Expression:
@@ -233,13 +233,13 @@ def _summed(variables: tuple[str, ...], value: Expression) -> Expression:
 
 
 def _in_product(
-    factors: tuple[Expression, ...], at: int, left: Callable[[Expression], Expression]
+    factors: tuple[Expression, ...], at: int, rebuild: Callable[[Expression], Expression]
 ) -> Callable[[Expression], Expression]:
-    return lambda new: left(product_of([*factors[:at], new, *factors[at + 1 :]]))
+    return lambda new: rebuild(product_of([*factors[:at], new, *factors[at + 1 :]]))
 
 
 def _without_sums(value: Expression, private: tuple[str, ...]) -> Expression:
-    """The expression without the sums over variables that nothing has any more."""
+    """The expression without sums over variables that no longer occur."""
 
     def visit(term: Term) -> Term:
         new = rebuild(term, visit)
@@ -249,19 +249,19 @@ def _without_sums(value: Expression, private: tuple[str, ...]) -> Expression:
                 for name in new.variables
                 if name in private and name not in free_variables(new.value)
             ]
-            kept = tuple(name for name in new.variables if name not in gone)
-            return replace(new, variables=kept) if kept else new.value
+            summed = tuple(name for name in new.variables if name not in gone)
+            return replace(new, variables=summed) if summed else new.value
         return new
 
     result: Expression = visit(value)  # type: ignore[assignment]
     return result
 
 
-def _sums(assignment: Assignment, wanted: Expression, sums: set[str] | None) -> Iterator[TakenOut]:
+def _sums(assignment: Assignment, part: Expression, sums: set[str] | None) -> Iterator[TakenOut]:
     """Looks for terms in every sum of an expression."""
     result = assignment.result.variables
-    options = [terms_of(wanted)]
-    explicit = terms_of(with_sums(wanted, result))
+    options = [terms_of(part)]
+    explicit = terms_of(with_sums(part, result))
     if explicit not in options:
         options.append(explicit)
 
@@ -292,25 +292,25 @@ def _sums(assignment: Assignment, wanted: Expression, sums: set[str] | None) -> 
                 near = tuple(name for name in below if name not in free_variables(one))
                 yield from visit(other, near, lambda new: left(replace(value, right=new)))
 
-    for found in visit(assignment.value, (), lambda new: new):
-        taken = set(free_variables(wanted)) - set(found.free)
+    for place in visit(assignment.value, (), lambda new: new):
+        taken = set(free_variables(part)) - set(place.free)
         if sums is None or taken == sums:
-            yield found
+            yield place
 
 
 def _without_pairs(
     terms: Sequence[tuple[int, Expression]], some: Sequence[tuple[int, Expression]]
 ) -> list[tuple[int, Expression]] | None:
-    """The terms without some of them, each once; ``None`` if they are not all there."""
-    left = list(terms)
-    keys = [(sign, _ordered(one)) for sign, one in terms]
-    for sign, one in some:
-        key = (sign, _ordered(one))
+    """The terms without some of them, each removed once; ``None`` if any is missing."""
+    rest = list(terms)
+    keys = [(sign, _ordered(term)) for sign, term in terms]
+    for sign, term in some:
+        key = (sign, _ordered(term))
         if key not in keys:
             return None
         at = keys.index(key)
-        del left[at], keys[at]
-    return left
+        del rest[at], keys[at]
+    return rest
 
 
 def _terms_taken(
@@ -318,34 +318,33 @@ def _terms_taken(
     sign: int,
     rest: list[tuple[int, Expression]],
     around: tuple[str, ...],
-    left: Callable[[Expression], Expression],
+    rebuild: Callable[[Expression], Expression],
 ) -> TakenOut:
     part = sum_of(option)
     free = free_variables(part)
     private = tuple(
-        name for name in around if all(name in free_variables(one) for _, one in option)
+        name for name in around if all(name in free_variables(term) for _, term in option)
     )
 
     def put(new: Expression) -> Expression:
-        return _without_sums(left(sum_of([*rest, (sign, new)])), private)
+        return _without_sums(rebuild(sum_of([*rest, (sign, new)])), private)
 
     value: Expression = Sum(variables=private, value=part) if private else part
-    kept = tuple(name for name in free if name not in private)
-    return TakenOut(value=value, free=kept, left=put)
+    shared = tuple(name for name in free if name not in private)
+    return TakenOut(value=value, free=shared, left=put)
 
 
 # The normal form of an expression: a sum of terms, each a sum of products of factors.
 #
-# A factor is an access, or a subtree that only an equal one matches: a quotient, a minimum or a
-# maximum, a number of a semiring other than plus-times.  ``-`` is ``+`` with a coefficient -1.
-# That the normal form is the same function is a theorem about sums of products in a commutative
-# semiring.
+# A factor is an access, or a subtree that only matches an equal one: a quotient, a minimum or a
+# maximum, a constant in a semiring other than plus-times.  ``-`` is ``+`` with a coefficient of -1.
+# The normal form computes the same by the laws of commutative semirings.
 
 MOST_SCALED = 4
-"""Terms with a coefficient of which all subsets are tried as products with a scalar."""
+"""With at most this many coefficients, all subsets are tried as products with a scalar."""
 
 MOST_SUMMANDS = 64
-"""Products that an expression is multiplied out to; a larger one is a factor as it is."""
+"""Expressions are multiplied out to at most this many products; larger ones stay a factor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -360,7 +359,7 @@ class Summand(Term):
 def normal_form(value: Expression, semiring: Semiring = PLUS_TIMES) -> tuple[Summand, ...]:
     """The terms of an expression, from left to right.
 
-    No variable is summed by two of a product, nor by one term while it is free in another one.
+    In a product, no variable is summed twice, nor summed by one factor and free in another.
     """
     normal = _Normal(semiring, NameSupply(variables_of(value)))
     terms = normal.terms(value)
@@ -370,7 +369,7 @@ def normal_form(value: Expression, semiring: Semiring = PLUS_TIMES) -> tuple[Sum
 
 @lru_cache(maxsize=1024)
 def function_form(function: ExternalFunction, semiring: Semiring) -> tuple[Summand, ...]:
-    """The normal form of what a function computes, made once."""
+    """The normal form of a function's statement, cached."""
     return normal_form(function.capability.value, semiring)
 
 
@@ -420,9 +419,9 @@ class _Normal:
         return tuple(self._joined(one, other) for one in left for other in right)
 
     def _joined(self, one: Summand, other: Summand) -> Summand:
-        """The product of two terms; a variable that only one of them sums gets a name of its own.
+        """The product of two terms; summed variables of one that occur in the other are renamed.
 
-        ``sum(k, a(k)) * b(k)`` sums another k than that of b.
+        In ``sum(k, a(k)) * b(k)``, the k of the sum is not that of b.
         """
         one, other = self._apart(one, other), self._apart(other, one)
         return Summand(
@@ -435,21 +434,21 @@ class _Normal:
         used = (name for factor in other.factors for name in variables_of(factor))
         return self.renamed(one, (*used, *other.summed))
 
-    def renamed(self, one: Summand, taken: Sequence[str]) -> Summand:
-        """The term with other names for those of its sums that are taken."""
-        clashes = [name for name in one.summed if name in taken]
+    def renamed(self, term: Summand, taken: Sequence[str]) -> Summand:
+        """The term with new names for summed variables that are taken."""
+        clashes = [name for name in term.summed if name in taken]
         if not clashes:
-            return one
+            return term
         names = {name: self.names.fresh(f"{name}_own") for name in clashes}
         return Summand(
-            factors=tuple(renamed(factor, names) for factor in one.factors),
-            summed=tuple(names.get(name, name) for name in one.summed),
-            coefficient=one.coefficient,
+            factors=tuple(renamed(factor, names) for factor in term.factors),
+            summed=tuple(names.get(name, name) for name in term.summed),
+            coefficient=term.coefficient,
         )
 
 
-def _scaled(one: Summand, number: int) -> Summand:
-    return Summand(factors=one.factors, summed=one.summed, coefficient=number * one.coefficient)
+def _scaled(term: Summand, number: int) -> Summand:
+    return Summand(factors=term.factors, summed=term.summed, coefficient=number * term.coefficient)
 
 
 def renamed(value: Expression, names: dict[str, str]) -> Expression:
@@ -468,25 +467,25 @@ def renamed(value: Expression, names: dict[str, str]) -> Expression:
                     location=term.location,
                 )
             case Sum(variables=bound) if set(bound) & set(names):
-                left = {name: new for name, new in names.items() if name not in bound}
-                return Sum(variables=bound, value=renamed(term.value, left))
+                free = {name: new for name, new in names.items() if name not in bound}
+                return Sum(variables=bound, value=renamed(term.value, free))
         return rebuild(term, visit)
 
     result: Expression = visit(value)  # type: ignore[assignment]
     return result
 
 
-def free_of(one: Summand) -> tuple[str, ...]:
+def free_of(term: Summand) -> tuple[str, ...]:
     """The variables of a term that it does not sum over."""
-    found = (name for factor in one.factors for name in free_variables(factor))
-    return tuple(dict.fromkeys(name for name in found if name not in one.summed))
+    names = (name for factor in term.factors for name in free_variables(factor))
+    return tuple(dict.fromkeys(name for name in names if name not in term.summed))
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartForm:
-    """A part in normal form, and what is known of its tensors.
+    """A part in normal form, with the formats and properties of its tensors.
 
-    ``numbers`` are those that are read as scalars, by the names of these.
+    ``numbers`` are constants that are read as scalars, by the scalars' names.
     """
 
     value: Expression
@@ -498,7 +497,7 @@ class PartForm:
     numbers: tuple[tuple[str, float | int], ...] = ()
 
     def dense(self, tensor: str) -> bool:
-        """Whether all levels of a tensor are dense and whole modes."""
+        """Whether all levels of a tensor are dense, without blocks."""
         return tensor in self._dense
 
     @cached_property
@@ -528,7 +527,10 @@ class PartForm:
     def reads(self) -> tuple[Access, ...]:
         """All accesses."""
         return tuple(
-            access for one in self.summands for factor in one.factors for access in accesses(factor)
+            access
+            for term in self.summands
+            for factor in term.factors
+            for access in accesses(factor)
         )
 
 
@@ -554,7 +556,7 @@ def part_form(
 def with_numbers_as_scalars(part: PartForm) -> Iterator[PartForm]:
     """The part with some of its coefficients as scalars, which a function may take as operands.
 
-    Such a scalar is named after its number (``2``), as no tensor can be; equal ones are one scalar.
+    A scalar has its number as name (``2``), which no tensor can have; equal ones are one scalar.
     """
     scaled = [at for at, summand in enumerate(part.summands) if summand.coefficient != 1]
     if part.semiring != PLUS_TIMES or len(scaled) > MOST_SCALED:
@@ -563,11 +565,11 @@ def with_numbers_as_scalars(part: PartForm) -> Iterator[PartForm]:
         for chosen in combinations(scaled, count):
             summands, numbers = list(part.summands), dict(part.numbers)
             for at in chosen:
-                one = summands[at]
-                name = repr(one.coefficient)
-                numbers[name] = one.coefficient
+                term = summands[at]
+                name = repr(term.coefficient)
+                numbers[name] = term.coefficient
                 summands[at] = Summand(
-                    factors=(Access(tensor=name), *one.factors), summed=one.summed
+                    factors=(Access(tensor=name), *term.factors), summed=term.summed
                 )
             yield replace(
                 part,
@@ -580,18 +582,18 @@ def with_numbers_as_scalars(part: PartForm) -> Iterator[PartForm]:
 def with_common_factor(part: PartForm, name: str) -> tuple[Access, Expression, Expression] | None:
     """``B*C + B*D`` as ``B*T``: the access of ``T``, its value ``C + D``, and the product.
 
-    ``name`` is that of ``T``.  ``None`` where terms have nothing in common, or sum over other
-    variables.  What is added up has to be dense: beside a sparse C all that it does not store is 0,
-    whatever B is there, but C + D is stored everywhere.
+    ``name`` is that of ``T``.  ``None`` if the terms have no common factor, or sum over different
+    variables.  The addends must be dense: where a sparse C stores nothing, B*C is 0 even for an
+    infinite B, but C + D is stored there.
     """
     first, *others = part.summands
     common = list(first.factors)
-    for one in others:
-        left = list(one.factors)
-        common = [left.pop(left.index(factor)) for factor in common if factor in left]
+    for term in others:
+        factors = list(term.factors)
+        common = [factors.pop(factors.index(factor)) for factor in common if factor in factors]
     if part.semiring != PLUS_TIMES or not others or not common:
         return None
-    if any(set(one.summed) != set(first.summed) for one in others):
+    if any(set(term.summed) != set(first.summed) for term in others):
         return None
     terms: list[tuple[int, Expression]] = []
     for summand in part.summands:

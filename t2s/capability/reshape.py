@@ -1,9 +1,9 @@
-"""Reshapings, fewest first: variables fixed, fused, promoted; operands transposed; tiles.
+"""Enumerating mappings with the fewest reshapings first.
 
-* fixed: constant for a call, with loops around it.  A fixed sum is taken by these loops.
+* fixed: a variable is constant in a call, with loops around it, which also compute a fixed sum.
 * fused: neighbors in every operand become one mode.
-* promoted: a variable of the capability has extent 1, so it is specialized and matched as usual.
-* transposed: modes are seen in another order, by steps where the function takes them.
+* promoted: a variable of the capability gets extent 1, and the rest is matched as usual.
+* transposed: modes are seen in another order, by strides where the function takes them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MOST_FUSIONS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reshape:
-    """Which reshapings may be used."""
+    """The reshapings that may be used."""
 
     fix: bool = False
     promote: bool = False
@@ -60,7 +60,7 @@ EVERYTHING = Reshape(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReshapeRequest:
-    """Reshapings that the user has said: these variables are fixed, these tensors promoted."""
+    """Reshapings that the user requested: variables to fix, and tensors to promote."""
 
     fixed: tuple[str, ...] = ()
     promoted: tuple[tuple[str, int], ...] = ()
@@ -73,20 +73,20 @@ def mappings(
     extents: Mapping[str, int] | None = None,
     asked: ReshapeRequest = ReshapeRequest(),
 ) -> Iterator[PartMapping]:
-    """All mappings of a part by a function, those with the fewest reshapings first.
+    """All mappings of a part to a function, those with the fewest reshapings first.
 
-    ``extents`` are those that are known; a condition that they refute is no mapping, unless tiles
-    may make it hold.
+    ``extents`` are those that are known; a mapping whose condition they refute is left out, unless
+    tiles may make it hold.
     """
     known = dict(extents or {})
-    found: list[PartMapping] = []
+    before: list[PartMapping] = []
     for form, way in _attempts(part, function, reshape, asked):
-        for made in _accepted_mappings(form, function, way, reshape, known):
-            if asked.promoted and not _promoted_as_asked(made, asked):
+        for mapping in _accepted_mappings(form, function, way, reshape, known):
+            if asked.promoted and not _promoted_as_asked(mapping, asked):
                 continue
-            if not any(_same(made, other) for other in found):
-                found.append(made)
-                yield made
+            if not any(_same(mapping, other) for other in before):
+                before.append(mapping)
+                yield mapping
 
 
 def _accepted_mappings(
@@ -97,9 +97,9 @@ def _accepted_mappings(
     extents: Mapping[str, int],
 ) -> Iterator[PartMapping]:
     for state in states(part, function, way):
-        made = _mapping(part, function, way, state)
-        if _may_hold(made, reshape, extents) and accepted(made):
-            yield made
+        mapping = _mapping(part, function, way, state)
+        if _may_hold(mapping, reshape, extents) and accepted(mapping):
+            yield mapping
 
 
 def _attempts(
@@ -107,7 +107,7 @@ def _attempts(
 ) -> Iterator[tuple[PartForm, Reshaping]]:
     """The forms of a part and the reshapings that may match, with the fewest fixed variables first.
 
-    Besides the part as it is, a function with scalars among its operands may take numbers as such.
+    A function with scalar operands is also tried with constants of the part as scalars.
     """
     forms = [part]
     if any(not access.variables for access in accesses(function.capability.value)):
@@ -117,37 +117,37 @@ def _attempts(
         for form in forms
         if same_structure(form, function) and _takes_formats(form, function, reshape)
     ]
-    yield from merge(*tries, key=lambda one: len(one[1].fixed))
+    yield from merge(*tries, key=lambda attempt: len(attempt[1].fixed))
 
 
-def accepted(made: PartMapping) -> bool:
+def accepted(mapping: PartMapping) -> bool:
     """Whether the function's checker accepts a mapping.  Raises ``UserError`` if it fails."""
-    function = made.function
+    function = mapping.function
     if function.checker is None:
         return True
     try:
-        return bool(function.checker(made))
+        return bool(function.checker(mapping))
     except Exception as error:
         raise UserError(
             f"the checker of {function.name} failed: {type(error).__name__}: {error}",
             location=function.location,
-            expected="a function of a mapping that says whether it is one",
-            given=repr(made)[1:-1],
+            expected="a function that accepts or rejects a mapping",
+            given=repr(mapping)[1:-1],
         ) from error
 
 
 def same_structure(part: PartForm, function: ExternalFunction) -> bool:
-    """Whether a part has as many terms and factors as a function, which no reshaping changes."""
-    wanted = function_form(function, part.semiring)
+    """Whether both have equally many terms and factors, which no reshaping changes."""
+    stated = function_form(function, part.semiring)
     shapes = [
         sorted((term.coefficient, len(term.factors)) for term in terms)
-        for terms in (wanted, part.summands)
+        for terms in (stated, part.summands)
     ]
     return shapes[0] == shapes[1]
 
 
 def _takes_formats(part: PartForm, function: ExternalFunction, reshape: Reshape) -> bool:
-    """Whether a function takes as many sparse operands as a part has, and no more."""
+    """Whether the number of sparse operands of a part is one that a function takes."""
     capability = function.capability
     needs = [capability.needs_of(access.tensor) for access in accesses(capability.value)]
     sparse = sum(not part.dense(access.tensor) for access in part.reads)
@@ -161,23 +161,23 @@ def fewest(
     function: ExternalFunction,
     reshape: Reshape = AS_IT_STANDS,
     extents: Mapping[str, int] | None = None,
-    asked: ReshapeRequest = ReshapeRequest(),
 ) -> tuple[PartMapping, ...]:
     """The mappings with as few fixed variables as possible.
 
-    For each set of these, the ones with equally few promoted variables whose operands are seen
-    alike.
+    For each set of fixed variables, the ones with the fewest promoted variables that see operands
+    in the same way.
     """
-    found: list[PartMapping] = []
-    for one in mappings(part, function, reshape, extents, asked):
-        if found and len(one.fixed) > len(found[0].fixed):
+    fewest_so_far: list[PartMapping] = []
+    for mapping in mappings(part, function, reshape, extents):
+        if fewest_so_far and len(mapping.fixed) > len(fewest_so_far[0].fixed):
             break
-        same = [other for other in found if other.fixed == one.fixed]
-        if all(len(other.promoted) == len(one.promoted) for other in same) and not any(
-            other.transposed != one.transposed or _shape(other) != _shape(one) for other in same
+        same = [other for other in fewest_so_far if other.fixed == mapping.fixed]
+        if all(len(other.promoted) == len(mapping.promoted) for other in same) and not any(
+            other.transposed != mapping.transposed or _shape(other) != _shape(mapping)
+            for other in same
         ):
-            found.append(one)
-    return tuple(found)
+            fewest_so_far.append(mapping)
+    return tuple(fewest_so_far)
 
 
 def fewest_fixed(
@@ -186,26 +186,26 @@ def fewest_fixed(
     reshape: Reshape = AS_IT_STANDS,
     extents: Mapping[str, int] | None = None,
 ) -> tuple[tuple[str, ...], ...]:
-    """The sets of fixed variables of ``fewest``, of whose mappings it looks for one each."""
-    found: list[tuple[str, ...]] = []
+    """The sets of fixed variables that ``fewest`` finds, without searching for all mappings."""
+    sets: list[tuple[str, ...]] = []
     tries = _attempts(part, function, reshape, ReshapeRequest())
-    for fixed, some in groupby(tries, key=lambda one: one[1].fixed):
-        if found and len(fixed) > len(found[0]):
+    for fixed, some in groupby(tries, key=lambda attempt: attempt[1].fixed):
+        if sets and len(fixed) > len(sets[0]):
             break
-        # with transposes there are all the mappings that there are without
-        most_general = (one for one in some if one[1].transposes == reshape.transpose)
+        # transposing only adds mappings
+        most_general = (attempt for attempt in some if attempt[1].transposes == reshape.transpose)
         found_here = (
-            one
+            attempt
             for form, way in most_general
-            for one in _accepted_mappings(form, function, way, reshape, extents or {})
+            for attempt in _accepted_mappings(form, function, way, reshape, extents or {})
         )
-        if fixed not in found and next(found_here, None) is not None:
-            found.append(fixed)
-    return tuple(found)
+        if fixed not in sets and next(found_here, None) is not None:
+            sets.append(fixed)
+    return tuple(sets)
 
 
-def _shape(one: PartMapping) -> tuple[int, ...]:
-    return tuple(len(mode) for view in one.operands for mode in view.modes)
+def _shape(mapping: PartMapping) -> tuple[int, ...]:
+    return tuple(len(mode) for view in mapping.operands for mode in view.modes)
 
 
 def _same(one: PartMapping, other: PartMapping) -> bool:
@@ -231,9 +231,9 @@ def _reshapings(
             ]
             fitting = [
                 (promoted, fused)
-                for promoted, wanted in promotions
-                for fused, given in fusions
-                if wanted.takes(given)
+                for promoted, function_ranks in promotions
+                for fused, part_ranks in fusions
+                if function_ranks.takes(part_ranks)
             ]
             for transposes in (False, True) if reshape.transpose else (False,):
                 for promoted, fused in fitting:
@@ -242,7 +242,7 @@ def _reshapings(
 
 @lru_cache(maxsize=1024)
 def _promotions(function: ExternalFunction) -> tuple[tuple[tuple[str, ...], _Ranks], ...]:
-    """Every set of variables that may have extent 1, the empty one first, and what it leaves."""
+    """Every set of variables that may have extent 1, the empty one first, with the ranks then."""
     singles = _singles(function)
     return tuple(
         (promoted, _Ranks.of_function(function.capability, promoted))
@@ -255,8 +255,8 @@ def _promotions(function: ExternalFunction) -> tuple[tuple[tuple[str, ...], _Ran
 class _Ranks:
     """The numbers of modes of all operands, sorted, and of the result.
 
-    Of a function ``exact`` are those of operands without lists of variables, ``least`` the fewest
-    of those with lists; ``grows`` is whether the result has a list.  Of a part all are ``exact``.
+    For a function, ``exact`` are those of operands without lists, ``least`` the fewest modes of
+    those with lists, and ``grows`` is whether the result has a list.  For a part all are ``exact``.
     """
 
     exact: tuple[int, ...]
@@ -266,7 +266,7 @@ class _Ranks:
 
     @staticmethod
     def of_function(capability: Capability, promoted: tuple[str, ...]) -> _Ranks:
-        """What a function wants if some of its variables have extent 1."""
+        """The ranks of a function some of whose variables have extent 1."""
         lists = set(capability.lists)
         exact: list[int] = []
         least: list[int] = []
@@ -281,7 +281,7 @@ class _Ranks:
 
     @staticmethod
     def of_part(part: PartForm, fixed: tuple[str, ...], fused: tuple[Mode, ...]) -> _Ranks | None:
-        """What a part has; ``None`` if fused variables are not beside each other everywhere."""
+        """The ranks of a part; ``None`` if fused variables are not adjacent everywhere."""
         fusion = {name: mode for mode in fused for name in mode}
         ranks = []
         for names in (*(access.variables for access in part.reads), part.free):
@@ -292,19 +292,19 @@ class _Ranks:
         *operands, result = ranks
         return _Ranks(tuple(sorted(operands)), (), result)
 
-    def takes(self, given: _Ranks) -> bool:
+    def takes(self, part: _Ranks) -> bool:
         """Whether a function of these ranks may match a part of ``given`` ranks.
 
-        It takes no search for names, so most pairs that cannot match are ruled out by it.
+        It needs no search over names, and rules out most pairs that cannot match.
         """
-        if given.result < self.result or (given.result > self.result and not self.grows):
+        if part.result < self.result or (part.result > self.result and not self.grows):
             return False
-        left = list(given.exact)
+        remaining = list(part.exact)
         for rank in self.exact:
-            if rank not in left:
+            if rank not in remaining:
                 return False
-            left.remove(rank)
-        return all(one <= other for one, other in zip(self.least, left, strict=False))
+            remaining.remove(rank)
+        return all(one <= other for one, other in zip(self.least, remaining, strict=False))
 
 
 def _singles(function: ExternalFunction) -> tuple[str, ...]:
@@ -319,7 +319,7 @@ def _singles(function: ExternalFunction) -> tuple[str, ...]:
 
 
 def _fusions(part: PartForm, fixed: tuple[str, ...]) -> tuple[tuple[Mode, ...], ...]:
-    """Sets of runs of variables that stand beside each other wherever they are; none first."""
+    """Sets of runs of variables that are adjacent wherever they occur; the empty set first."""
     runs: list[list[str]] = []
     for name in part.variables:
         if name in fixed:
@@ -334,11 +334,13 @@ def _fusions(part: PartForm, fixed: tuple[str, ...]) -> tuple[tuple[Mode, ...], 
         options += [(*option, *cut) for option in options for cut in cuts]
         if len(options) > MOST_FUSIONS:
             break
-    return tuple(sorted(options[:MOST_FUSIONS], key=lambda one: sum(len(mode) for mode in one)))
+    return tuple(
+        sorted(options[:MOST_FUSIONS], key=lambda fusion: sum(len(mode) for mode in fusion))
+    )
 
 
 def _groupings(run: tuple[str, ...]) -> Iterator[tuple[Mode, ...]]:
-    """The ways to cut a run into groups; groups of one are left out."""
+    """The ways to cut a run into groups; groups of one are dropped."""
     if not run:
         yield ()
         return
@@ -348,7 +350,7 @@ def _groupings(run: tuple[str, ...]) -> Iterator[tuple[Mode, ...]]:
 
 
 def _neighbors(part: PartForm, fixed: tuple[str, ...], one: str, other: str) -> bool:
-    """Whether the second variable stands right behind the first one wherever either of them is."""
+    """Whether the second variable follows the first one wherever either of them occurs."""
     for access in part.reads:
         names = [name for name in access.variables if name not in fixed]
         if one in names or other in names:
@@ -362,10 +364,12 @@ def _mapping(
     part: PartForm, function: ExternalFunction, way: Reshaping, state: MatchState
 ) -> PartMapping:
     capability = function.capability
-    wanted: dict[str, Access] = {}
+    abstract: dict[str, Access] = {}
     for access in accesses(capability.value):
-        wanted.setdefault(access.tensor, access)
-    operands = tuple(view_of(name, access, state, way.promoted) for name, access in wanted.items())
+        abstract.setdefault(access.tensor, access)
+    operands = tuple(
+        view_of(name, access, state, way.promoted) for name, access in abstract.items()
+    )
     images: dict[str, Mode] = {**state.images, **dict.fromkeys(way.promoted, ())}
     result: list[Mode] = []
     for name in capability.result.variables:
@@ -406,7 +410,7 @@ def _mapping(
 
 
 def _may_be_padded(part: PartForm, mode: Mode) -> bool:
-    """Whether zeros behind the end of a mode change nothing: 0 times 0 is 0, 0 times inf is not."""
+    """Whether a mode can be padded with zeros: 0 times 0 is 0, but 0 times infinity is not."""
     for summand in part.summands:
         if not set(mode) & set(summand.summed):
             continue
@@ -437,34 +441,34 @@ def _proof(
     return tuple(lines)
 
 
-def _promoted_as_asked(made: PartMapping, asked: ReshapeRequest) -> bool:
-    """Whether the tensors that the user promoted are promoted there, and no others."""
-    found = {
+def _promoted_as_asked(mapping: PartMapping, asked: ReshapeRequest) -> bool:
+    """Whether exactly the tensors that the user promoted are promoted."""
+    promoted = {
         (view.access.tensor, at)
-        for view in made.operands
+        for view in mapping.operands
         for at, mode in enumerate(view.modes)
         if not mode
     }
-    return found == set(asked.promoted)
+    return promoted == set(asked.promoted)
 
 
 def known_modes(condition: Condition, extents: Mapping[str, int]) -> dict[str, int]:
     """The extents of the modes that a condition asks about, where they are known."""
-    found = {}
+    extents_of = {}
     for name in names_of(condition):
         mode = tuple(name.split("*"))
         if all(part in extents for part in mode):
-            found[name] = mode_extent(mode, extents)
-    return found
+            extents_of[name] = mode_extent(mode, extents)
+    return extents_of
 
 
 def _differing(
     capability: Capability, images: Mapping[str, Mode], lists: Mapping[str, tuple[Mode, ...]]
 ) -> list[Mode]:
-    """The modes at which one tensor has different variables in its accesses."""
+    """The modes at which the accesses of one tensor have different variables."""
     seen: dict[str, list[tuple[Mode, ...]]] = {}
     for access in accesses(capability.value):
-        modes = (lists[one] if one in lists else (images[one],) for one in access.variables)
+        modes = (lists[name] if name in lists else (images[name],) for name in access.variables)
         seen.setdefault(access.tensor, []).append(tuple(mode for some in modes for mode in some))
     return [
         mode
@@ -478,48 +482,48 @@ def _differing(
 def _stays_whole(
     part: PartForm,
     function: ExternalFunction,
-    made: Sequence[OperandView],
+    views: Sequence[OperandView],
     stored: set[str],
     fixed: Sequence[str],
     differing: Sequence[Mode],
 ) -> list[Mode]:
-    """The modes that are not tiled; of ``stored`` operands windows of rows are handed over.
+    """The modes that are not tiled; ``stored`` operands are cut into windows of rows.
 
-    ``differing`` ones are those of an operand that stands at several places: its tiles would be
-    several, and one is handed over.
+    ``differing`` modes are those of an operand with several accesses: each would need a tile of its
+    own, and the call gets only one.
     """
     capability = function.capability
     gives = capability.needs_of(capability.result.tensor).formats
     if gives and not all(level.full for level in gives[0].levels):
-        return list(dict.fromkeys(mode for view in made for mode in view.modes))
-    found: list[Mode] = []
-    for view in made:
+        return list(dict.fromkeys(mode for view in views for mode in view.modes))
+    whole: list[Mode] = []
+    for view in views:
         if view.name in stored:
             formats = capability.needs_of(view.name).formats
-            given: Format | None = part.formats[view.access.tensor]
+            format: Format | None = part.formats[view.access.tensor]
             at = fixed_modes(view.access, fixed)
-            if view.transposed and given is not None:
+            if view.transposed and format is not None:
                 modes = [view.access.variables.index(name) for (name,) in view.modes]
-                given = format_in_order(given, modes, formats)
-            if at and given is not None:
-                given = sliced_format(given, at)
-            rows = rows_of(given if given in formats and given is not None else formats[0])
-            found += [mode for number, mode in enumerate(view.modes) if number != rows]
-    for mode in dict.fromkeys(mode for view in made for mode in view.modes if mode):
+                format = format_in_order(format, modes, formats)
+            if at and format is not None:
+                format = sliced_format(format, at)
+            rows = rows_of(format if format in formats and format is not None else formats[0])
+            whole += [mode for number, mode in enumerate(view.modes) if number != rows]
+    for mode in dict.fromkeys(mode for view in views for mode in view.modes if mode):
         names = set(mode)
         if not names <= set(part.free) and not all(
             names <= set(summand.summed) for summand in part.summands
         ):
-            found.append(mode)
-    return [*dict.fromkeys((*found, *differing))]
+            whole.append(mode)
+    return [*dict.fromkeys((*whole, *differing))]
 
 
-def _may_hold(made: PartMapping, reshape: Reshape, extents: Mapping[str, int]) -> bool:
-    known = known_modes(made.condition, extents)
-    if holds(made.condition, known) is not Answer.FALSE:
+def _may_hold(mapping: PartMapping, reshape: Reshape, extents: Mapping[str, int]) -> bool:
+    known = known_modes(mapping.condition, extents)
+    if holds(mapping.condition, known) is not Answer.FALSE:
         return True
-    if not reshape.tile or len(known) < len(names_of(made.condition)):
+    if not reshape.tile or len(known) < len(names_of(mapping.condition)):
         return False
-    padded = {mode_name(mode) for mode in made.exact} if reshape.pad else set()
-    whole = [mode_name(mode) for mode in made.whole]
-    return tiles_of(made.condition, known, whole=whole, may_pad=padded.__contains__) is not None
+    padded = {mode_name(mode) for mode in mapping.exact} if reshape.pad else set()
+    whole = [mode_name(mode) for mode in mapping.whole]
+    return tiles_of(mapping.condition, known, whole=whole, may_pad=padded.__contains__) is not None

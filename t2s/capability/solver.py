@@ -1,7 +1,7 @@
-"""Proofs about conditions by z3, which nothing else imports, and it only when it is needed.
+"""Proofs about conditions by z3, which is optional and imported only here, when it is first needed.
 
-A condition over extents that are not known is proved from facts about them, or refuted, or open: so
-is what takes longer than a second.  Without z3 everything is open.
+A condition over unknown extents is proved from facts about them, or refuted, or stays open; proofs
+that take longer than a second stay open too.  Without z3 everything is open.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from t2s.core.ops import Op
 from t2s.core.sigint import import_deferring_sigint
 
 TIME_LIMIT = 1000
-"""Milliseconds of a proof."""
+"""The time limit of a proof, in milliseconds."""
 
 NOT_THERE = "not proved: z3 is not there (pip install t2s-spatial[smt])"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """An answer, and why as text."""
+    """An answer, and the reason as text."""
 
     answer: Answer
     text: str
@@ -41,7 +41,7 @@ class Proof:
 
 @dataclass
 class SolverCalls:
-    """How often a solver was started, for whoever wants to know."""
+    """How often a solver was started, for tests of efficiency."""
 
     count: int = 0
 
@@ -56,33 +56,33 @@ class Solver:
     def prove(
         self, condition: Condition, facts: Sequence[Condition], known: Mapping[str, int]
     ) -> Proof:
-        """Whether the condition holds for all extents, from 1 on, for which the facts do."""
+        """Whether the condition holds for all positive extents that satisfy the facts."""
         z3 = _z3()
         if z3 is None:
             return Proof(answer=Answer.OPEN, text=NOT_THERE)
         terms = _Terms(z3, known)
         facts = tuple(facts)
-        given = [terms.condition(fact) for fact in facts]
+        assumptions = [terms.condition(fact) for fact in facts]
         claim = terms.condition(condition)
         shown = print_condition(condition)
-        if self._check(z3, terms, [*given, z3.Not(claim)]) == z3.unsat:
-            needed = self._needed(z3, terms, facts, given, z3.Not(claim))
+        if self._check(z3, terms, [*assumptions, z3.Not(claim)]) == z3.unsat:
+            needed = self._needed(z3, terms, facts, assumptions, z3.Not(claim))
             why = " and ".join(print_condition(fact) for fact in needed) or "any extents"
             return Proof(answer=Answer.TRUE, text=f"{shown} follows from {why}")
-        if self._check(z3, terms, [*given, claim]) == z3.unsat:
+        if self._check(z3, terms, [*assumptions, claim]) == z3.unsat:
             return Proof(answer=Answer.FALSE, text=f"nothing satisfies {shown}")
         return Proof(answer=Answer.OPEN, text=f"{shown} depends on the extents")
 
     def satisfiable(self, condition: Condition) -> Answer:
-        """Whether some extents from 1 on satisfy a condition without lists."""
+        """Whether any positive extents satisfy a condition without lists."""
         z3 = _z3()
         if z3 is None:
             return Answer.OPEN
         terms = _Terms(z3, {})
-        found = self._check(z3, terms, [terms.condition(condition)])
-        if found == z3.unsat:
+        result = self._check(z3, terms, [terms.condition(condition)])
+        if result == z3.unsat:
             return Answer.FALSE
-        return Answer.TRUE if found == z3.sat else Answer.OPEN
+        return Answer.TRUE if result == z3.sat else Answer.OPEN
 
     def _check(self, z3: Any, terms: _Terms, claims: Sequence[Any]) -> Any:
         self.calls.count += 1
@@ -96,7 +96,7 @@ class Solver:
         z3: Any,
         terms: _Terms,
         facts: Sequence[Condition],
-        given: Sequence[Any],
+        assumptions: Sequence[Any],
         refuted: Any,
     ) -> list[Condition]:
         """The facts of the unsat core."""
@@ -104,7 +104,7 @@ class Solver:
         solver.set("timeout", self.time_limit)
         solver.add(*terms.limits(), refuted)
         names = [z3.Bool(f"fact {number}") for number in range(len(facts))]
-        for name, fact in zip(names, given, strict=True):
+        for name, fact in zip(names, assumptions, strict=True):
             solver.assert_and_track(fact, name)
         if solver.check() != z3.unsat:
             return list(facts)
@@ -129,7 +129,7 @@ class _Terms:
         self.divisors: list[Any] = []
 
     def limits(self) -> list[Any]:
-        """Extents are 1 or more; where one is 0 nothing is called."""
+        """Extents are 1 or more: nothing is called where one is 0."""
         return [variable >= 1 for variable in self.variables.values()]
 
     def condition(self, condition: Condition) -> Any:

@@ -1,9 +1,9 @@
-"""Tiles: sizes of the modes of a call under which its condition holds, with the fewest calls.
+"""Tile sizes under which the condition of a call holds, with the fewest calls.
 
-Candidates are ``ceil(n / q)``, since any other size makes as many calls as a smaller one, and what
-the numbers of the condition force: themselves, and multiples of them.  What is left of a mode is a
-smaller tile if the condition allows it, or is padded.  ([Mosaic, sec. 6.3] asks for the
-largest tile, which may need more calls.)
+Candidates are ``ceil(n / q)``, since any other size makes as many calls as a smaller one, and the
+numbers of the condition with their multiples.  The remainder of a mode is a smaller tile if the
+condition allows it, or is padded.  ([Mosaic, sec. 6.3] takes the largest tile, which may need more
+calls.)
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from t2s.core.ops import Op
 from t2s.core.walk import Term, walk
 
 MOST_TRIALS = 10_000
-"""Combinations of sizes that are tried; the best one until then is taken."""
+"""At most this many combinations of sizes are tried; the best of them is taken."""
 
 MOST_GROWTH = 64
-"""Padding makes the work of a call at most so many times as much; beyond that loops are faster."""
+"""Padding may increase the work of a call by this factor; beyond that our loops are faster."""
 
 MOST_SHARED = 200
 LARGEST_MULTIPLE = 16
@@ -57,7 +57,7 @@ class TileOf(Term):
 
     @property
     def count(self) -> int:
-        """Tiles of the mode."""
+        """The number of tiles."""
         return -(-self.extent // self.size)
 
 
@@ -68,11 +68,11 @@ def tiles_of(
     whole: Sequence[str] = (),
     may_pad: Callable[[str], bool] = lambda mode: True,
 ) -> tuple[TileOf, ...] | None:
-    """The tiles of the modes that the condition asks about; ``None`` if there are none.
+    """The tiles of the modes that the condition is about; ``None`` if none make it hold.
 
     Modes in ``whole`` are not tiled, those for which ``may_pad`` is false are not padded, and all
-    together grow at most by ``MOST_GROWTH``.  No tiles are needed, and none returned, where the
-    condition holds as it is.
+    together grow by at most ``MOST_GROWTH``.  The result is empty if the condition holds for the
+    whole modes.
     """
     if holds(condition, extents) is Answer.TRUE:
         return ()
@@ -90,7 +90,7 @@ def condition_holds(mapping: PartMapping, extents: Mapping[str, int]) -> bool:
 def tiles_for(
     mapping: PartMapping, extents: Mapping[str, int], *, pad: bool
 ) -> tuple[TileOf, ...] | None:
-    """The tiles under which the condition of a mapping holds; ``None`` if there are none."""
+    """The tiles under which the condition of a mapping holds; ``None`` if none make it hold."""
     padded = {mode_name(mode) for mode in mapping.exact} if pad else set()
     return tiles_of(
         mapping.condition,
@@ -125,7 +125,7 @@ class _Tiling:
         numbers = [number for number in numbers_of(condition) if number > 0]
         every = sorted({size for extent in self.extents for size in _quotients(extent)})
         mixed = not self.monotone and len(every) <= MOST_SHARED
-        if mixed:  # extents may be asked to be equal, or multiples of each other
+        if mixed:  # the condition may require extents that are equal, or multiples of each other
             small = [number for number in numbers if number <= LARGEST_MULTIPLE]
             every += [size * number for size in every for number in small]
             every += [size // number for size in every for number in small]
@@ -162,33 +162,35 @@ class _Tiling:
             return
         at = len(sizes)
         if at == len(self.names):
-            volume = calls * prod(sizes)  # of equally many calls those with the least padding
+            volume = calls * prod(sizes)  # for equally many calls the least padding
             if self.fewest is not None and (calls, volume) >= self.fewest:
                 return
-            found = self._tiles(sizes) if self.test(sizes) else None
-            if found is not None:
-                self.fewest, self.found = (calls, volume), found
+            tiles = self._tiles(sizes) if self.test(sizes) else None
+            if tiles is not None:
+                self.fewest, self.found = (calls, volume), tiles
             return
         possible, first = self.sizes[at], 0
-        if self.monotone:  # with the smallest sizes of the other modes: larger ones fail
+        if (
+            self.monotone
+        ):  # it fails with the smallest sizes of the other modes, so larger ones fail too
             later = [1] * (len(self.names) - at - 1)
             first = bisect_left(possible, True, key=lambda size: self.test([*sizes, size, *later]))
         for size in possible[first:]:
             self.trials += 1
             count = -(-self.extents[at] // size)
             if not self._better(calls * count):
-                break  # sizes become smaller, and calls more
+                break  # further sizes are smaller, and need more calls
             if all(product.allows([*sizes, size]) for product in self.products):
                 self._choose([*sizes, size], calls * count)
 
     def _better(self, calls: int) -> bool:
-        """Whether so many calls are as few as any that were found, or fewer."""
+        """Whether this many calls are at most as many as the best found so far."""
         if self.fewest is None:
             return True
         return calls < self.fewest[0] or (not self.monotone and calls == self.fewest[0])
 
     def _tiles(self, sizes: Sequence[int]) -> tuple[TileOf, ...] | None:
-        """The tiles of these sizes, if what is left of each mode can be treated."""
+        """The tiles of these sizes, if the remainder of each mode can be tiled or padded."""
         rests = [extent % size for extent, size in zip(self.extents, sizes, strict=True)]
         padded = [False] * len(sizes)
         ragged = [number for number, rest in enumerate(rests) if rest]
@@ -225,7 +227,7 @@ class _Tiling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FixedProduct:
-    """``i*j*k == number``: the sizes of these modes, by place, divide the number."""
+    """``i*j*k == number``: the sizes of these modes, by index, divide the number."""
 
     modes: tuple[int, ...]
     number: int
@@ -237,7 +239,7 @@ class _FixedProduct:
         return [*small, *(self.number // d for d in small)]
 
     def allows(self, sizes: Sequence[int]) -> bool:
-        """Whether sizes for the rest of the modes may exist."""
+        """Whether sizes of the remaining modes may exist."""
         chosen = prod(sizes[at] for at in self.modes if at < len(sizes))
         return self.number % chosen == 0
 
@@ -245,22 +247,22 @@ class _FixedProduct:
 def _fixed_products(condition: Condition, names: Sequence[str]) -> list[_FixedProduct]:
     """The parts of a condition that fix a product of several modes."""
     parts = condition.parts if isinstance(condition, AllOf) else (condition,)
-    found = []
+    products = []
     for part in parts:
         match part:
             case Compared(operator=Op.EQUAL, left=left, right=WholeNumber(value=number)):
                 modes = _factors(left, names)
                 if modes is not None and len(modes) > 1 and 0 < number <= MOST_FACTORED:
-                    found.append(_FixedProduct(modes=tuple(modes), number=number))
-    return found
+                    products.append(_FixedProduct(modes=tuple(modes), number=number))
+    return products
 
 
 MOST_FACTORED = 10**12
-"""Largest product whose divisors are looked for."""
+"""The largest product that is factored."""
 
 
 def _factors(quantity: Quantity, names: Sequence[str]) -> list[int] | None:
-    """The places of the modes that a quantity is the product of; ``None`` if it is no product."""
+    """The indices of the modes that a quantity is the product of; ``None`` for other quantities."""
     match quantity:
         case VariableExtent(variable=name) if name in names:
             return [names.index(name)]
@@ -272,7 +274,7 @@ def _factors(quantity: Quantity, names: Sequence[str]) -> list[int] | None:
 
 
 def _is_limit(condition: Condition) -> bool:
-    """Whether the condition holds of all smaller extents if it holds of some."""
+    """Whether the condition is monotone: it holds for all smaller extents if it holds for some."""
     match condition:
         case AllOf(parts=parts):
             return all(_is_limit(part) for part in parts)
@@ -283,7 +285,7 @@ def _is_limit(condition: Condition) -> bool:
 
 
 def _of_mode(condition: Condition, name: str) -> Callable[[Sequence[int]], bool] | None:
-    """What a condition asks of one mode, whatever the others are; ``None`` if nothing."""
+    """The parts of a condition that are about one mode only; ``None`` if there are none."""
     parts = condition.parts if isinstance(condition, AllOf) else (condition,)
     mine = tuple(part for part in parts if names_of(part) == (name,))
     return compiled(AllOf(parts=mine), (name,)) if mine else None
@@ -291,21 +293,21 @@ def _of_mode(condition: Condition, name: str) -> Callable[[Sequence[int]], bool]
 
 def _quotients(extent: int) -> list[int]:
     """All ``ceil(extent / q)``, largest first, at most about two roots of the extent."""
-    found, size = [], extent
+    sizes, size = [], extent
     while size > 1:
-        found.append(size)
+        sizes.append(size)
         count = -(-extent // size)
         size = -(-extent // (count + 1)) if -(-extent // (count + 1)) < size else size - 1
-    return [*found, 1] if extent >= 1 else []
+    return [*sizes, 1] if extent >= 1 else []
 
 
 def _candidates(start: Sequence[int], numbers: Sequence[int], most: int) -> list[int]:
-    """Sizes up to ``most``, largest first: those given, numbers, and multiples of numbers."""
-    found = {size for size in start if size <= most}
+    """Sizes up to ``most``, largest first: quotients, numbers, and multiples of numbers."""
+    sizes = {size for size in start if size <= most}
     for number in numbers:
         near = {number - 1, number, number + 1}
         if number <= 4096:
-            for size in tuple(found):
+            for size in tuple(sizes):
                 near |= {size - size % number, size - size % number + number}
-        found |= near
-    return sorted((size for size in found if 1 <= size <= most), reverse=True)
+        sizes |= near
+    return sorted((size for size in sizes if 1 <= size <= most), reverse=True)

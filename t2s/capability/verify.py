@@ -1,7 +1,4 @@
-"""Checks of capabilities and of descriptions of calls, where a function is made.
-
-Errors show the user's line.
-"""
+"""Checks of capabilities and of descriptions of calls when a function is declared."""
 
 from __future__ import annotations
 
@@ -70,18 +67,18 @@ from t2s.sparse_repr.notation.types import check_type
 from t2s.sparse_repr.semiring import Semiring
 
 MOST_SHAPES = 20_000
-"""Shapes that are tried before the solver is asked whether there is any."""
+"""At most this many shapes are tried before the solver is started."""
 
 LONGEST_LIST = 12
-"""Numbers up to which a condition may ask for the length of a list."""
+"""Lists of up to this length are tried, if the condition has such a number."""
 
 
 ANY_TYPE = (Float(64), Float(32))
-"""Types in which a claim that names none is tried."""
+"""Types in which a claim without types is tested."""
 
 
 def verify_capability(capability: Capability) -> None:
-    """Raise ``UserError`` for a capability that means nothing, or that no shape satisfies."""
+    """Raise ``UserError`` for an invalid capability, or one that no shape satisfies."""
     _check_result(capability)
     _check_orders(capability)
     _check_names(capability)
@@ -114,7 +111,7 @@ def _check_result(capability: Capability) -> None:
         if name not in variables_of(capability.value):
             raise _capability_error(
                 capability,
-                f"nothing says how far {name} goes: only the result has it",
+                f"the extent of {name} is unknown: only the result has it",
                 "variables and lists of the result that operands have too",
             )
         if name not in free_variables(capability.value):
@@ -123,7 +120,7 @@ def _check_result(capability: Capability) -> None:
                 f"{name} is summed over, and the result has it",
                 "a sum over variables that the result does not have",
             )
-    top = {id(one) for _, one in terms_of(capability.value)}
+    top = {id(term_value) for _, term_value in terms_of(capability.value)}
     for term in walk(capability.value):
         if isinstance(term, Sum):
             _check_own_variables(capability, term, top)
@@ -131,16 +128,16 @@ def _check_result(capability: Capability) -> None:
                 if name not in free_variables(term.value):
                     raise _capability_error(
                         capability,
-                        f"nothing in the sum over {name} has it",
+                        f"the sum over {name} has no operand with {name}",
                         "sums over variables and lists that they have",
                     )
 
 
-def _check_own_variables(capability: Capability, one: Sum, top: set[int]) -> None:
-    """The variables of a sum are its own; only the terms of a sum may share the names of theirs."""
-    inside = accesses(one)
-    others = [other for _, other in terms_of(capability.value) if other is not one]
-    if id(one) in top:
+def _check_own_variables(capability: Capability, total: Sum, top: set[int]) -> None:
+    """Summed variables must not occur outside of their sum; other terms may reuse the name."""
+    inside = accesses(total)
+    others = [other for _, other in terms_of(capability.value) if other is not total]
+    if id(total) in top:
         rest = [name for other in others for name in free_variables(other)]
     else:
         every = [name for access in accesses(capability.value) for name in access.variables]
@@ -149,9 +146,9 @@ def _check_own_variables(capability: Capability, one: Sum, top: set[int]) -> Non
             for name in access.variables:
                 rest.remove(name)
     nested = [
-        name for below in walk(one.value) if isinstance(below, Sum) for name in below.variables
+        name for below in walk(total.value) if isinstance(below, Sum) for name in below.variables
     ]
-    for name in one.variables:
+    for name in total.variables:
         if name in rest or name in nested:
             raise _capability_error(
                 capability,
@@ -168,7 +165,7 @@ def _check_orders(capability: Capability) -> None:
         if shape != [name in capability.lists for name in access.variables]:
             raise _capability_error(
                 capability,
-                f"{access.tensor} has two orders",
+                f"{access.tensor} occurs with two different orders",
                 "the same number of variables and lists wherever a tensor is",
             )
     result = capability.result
@@ -190,7 +187,7 @@ def _check_orders(capability: Capability) -> None:
     if capability.overwritten is not None and capability.accumulates:
         raise _capability_error(
             capability,
-            f"{result.tensor} is added to, and stands on the right as well",
+            f"{result.tensor} is added to, and read on the right as well",
             "+= and the operands, or = and the result among them",
         )
 
@@ -236,14 +233,14 @@ def _condition_names(term: Term, positions: frozenset[str]) -> Iterator[str]:
 
 
 def _check_tensors(capability: Capability) -> None:
-    """What is said of tensors is said of those of the statement, and of their order."""
+    """Requirements must be on tensors of the statement, and fit their order."""
     known = {access.tensor: access for access in (capability.result, *accesses(capability.value))}
     for needs in capability.needs:
         access = known.get(needs.name)
         if access is None:
             raise _capability_error(
                 capability,
-                f"something is said of {needs.name}, which the statement does not have",
+                f"{needs.name} has requirements, but is not in the statement",
                 f"one of {', '.join(known)}",
             )
         lists = any(name in capability.lists for name in access.variables)
@@ -266,7 +263,7 @@ def _check_tensors(capability: Capability) -> None:
 
 
 def _check_condition(capability: Capability) -> None:
-    """Some shape satisfies the condition: one that is found, or one that the solver knows."""
+    """Some shape must satisfy the condition: one that is tried, or one that the solver finds."""
     answers = []
     small = [number for number in numbers_of(capability.condition) if number <= LONGEST_LIST]
     longest = max(small, default=0) + 2
@@ -279,7 +276,7 @@ def _check_condition(capability: Capability) -> None:
         condition = instantiated(capability.condition, images, lists)
         if _some_shape(condition):
             return
-        known = _pinned(condition)  # then the only shape has been tried
+        known = _pinned(condition)  # if all extents are fixed, the only shape has been tried
         answers.append(Answer.FALSE if known else Solver().satisfiable(condition))
         if answers[-1] is Answer.TRUE:
             return
@@ -301,7 +298,7 @@ def _singles(capability: Capability) -> set[str]:
 
 
 def _pinned(condition: Condition) -> bool:
-    """Whether the condition says of every extent what it is."""
+    """Whether the condition fixes every extent to a number."""
     parts = condition.parts if isinstance(condition, AllOf) else (condition,)
     pinned = {
         part.left.variable
@@ -315,7 +312,7 @@ def _pinned(condition: Condition) -> bool:
 
 
 def _some_shape(condition: Condition) -> bool:
-    """Whether one of the shapes that the numbers of the condition suggest satisfies it."""
+    """Whether a shape made of the numbers in the condition and their neighbors satisfies it."""
     names = names_of(condition)
     numbers = [1, 2, 3]
     for number in numbers_of(condition):
@@ -331,9 +328,9 @@ def _some_shape(condition: Condition) -> bool:
 
 
 def types_over(capability: Capability, ring: Semiring) -> tuple[Type, ...]:
-    """The types of a capability in which its statement can be computed over a semiring.
+    """The types in which the statement of a capability can be computed over a semiring.
 
-    Raises ``UserError`` if there is none: the reason why the first one does not do.
+    Raises ``UserError`` if there is none, with the reason for the first one.
     """
     statement = Assignment(
         result=capability.result,
@@ -342,23 +339,21 @@ def types_over(capability: Capability, ring: Semiring) -> tuple[Type, ...]:
         semiring=ring,
         location=capability.location,
     )
-    found, refused = [], None
+    types, refused = [], None
     for type in capability.types or ANY_TYPE:
         try:
             check_type(statement, type)
         except UserError as error:
             refused = refused or error
         else:
-            found.append(type)
-    if refused is not None and not found:
+            types.append(type)
+    if refused is not None and not types:
         raise refused
-    return tuple(found)
+    return tuple(types)
 
 
-# What no description of a call may be: each is refused where the function is made.
-#
-# Terms name tensors and variables of the statement, modes that these have, arrays of levels that
-# their formats have, and a term for every type and semiring.
+# Descriptions of calls: terms refer to tensors and variables of the statement, to modes and arrays
+# that these have, and there is a term for every type and semiring.
 
 TERMS = get_args(CallTerm)
 
@@ -371,11 +366,11 @@ PARTS = (
 
 
 def verify_call(function: ExternalFunction) -> None:
-    """Raise ``UserError`` for a description whose calls cannot be made."""
+    """Raise ``UserError`` for a description of a call that cannot be made."""
     for name, kind, expected in PARTS:
-        given = getattr(function, name)
-        if given is not None and not isinstance(given, kind):
-            raise _error(function, f"the {name} has the wrong type", expected, repr(given)[:80])
+        value = getattr(function, name)
+        if value is not None and not isinstance(value, kind):
+            raise _error(function, f"the {name} has the wrong type", expected, repr(value)[:80])
     for name in ("setup", "unpack", "teardown"):
         for one in getattr(function, name):
             if not isinstance(one, ExternalCall):
@@ -386,14 +381,14 @@ def verify_call(function: ExternalFunction) -> None:
     if function.library is None:
         raise _error(
             function,
-            "its symbol is of no library",
+            "its symbol has no library",
             'library=external.call.LibraryOf(name=..., path="..."), or files=... that are there',
             function.call.symbol,
         )
     if function.status is not None and function.call.returns is None:
         raise _error(
             function,
-            "its status is a number that the call does not return",
+            "it checks a status that the call does not return",
             "returns=t2s.Int(32), or another integer, of the call",
             function.call.symbol,
         )
@@ -407,12 +402,12 @@ def verify_call(function: ExternalFunction) -> None:
             if formats
             else f'formats={{"{result}": "ds"}} beside stored=',
         )
-    made = _Described(function)
+    described = _Described(function)
     for one in (*function.setup, function.call, *function.unpack, *function.teardown):
-        made.check(one)
+        described.check(one)
     if function.stored is not None:
         for term in (function.stored.pos, function.stored.crd, function.stored.values):
-            made.check(term)
+            described.check(term)
 
 
 def _error(function: ExternalFunction, what: str, expected: str, given: str = "") -> UserError:
@@ -426,7 +421,7 @@ def _error(function: ExternalFunction, what: str, expected: str, given: str = ""
 
 @dataclass(frozen=True)
 class _Described:
-    """The terms of the calls of a function, beside its statement."""
+    """Checks the terms of a function's calls against its statement."""
 
     function: ExternalFunction
 
@@ -434,25 +429,29 @@ class _Described:
     def reads(self) -> dict[str, Access]:
         """An access of each tensor of the statement."""
         capability = self.function.capability
-        return {one.tensor: one for one in (*accesses(capability.value), capability.result)}
+        return {
+            access.tensor: access for access in (*accesses(capability.value), capability.result)
+        }
 
     def check(self, term: Any) -> None:
-        """Raise ``UserError`` for a term, or one below it, that names what is not there."""
+        """Raise ``UserError`` for an invalid term, also among those below it."""
         if not isinstance(term, TERMS):
             expected = "terms such as external.call.DataOf and external.call.DimensionOf, or "
             expected += "external.call.CallNumber(value=..., type=...)"
-            raise self._error("an argument is none", expected, repr(term)[:80])
+            raise self._error("an argument is not a term of a call", expected, repr(term)[:80])
         if isinstance(term, CallLetter) and (len(term.letter) != 1 or not term.letter.isascii()):
-            raise self._error("a letter is none", "one character of ASCII", repr(term.letter))
+            raise self._error(
+                "a letter must be one character", "an ASCII character", repr(term.letter)
+            )
         if isinstance(term, CallNumber) and not _is_number(term):
             raise self._error(
-                "a number is none",
+                "the value of a number has the wrong type",
                 "an integer, or a float of a type of floats",
                 f"CallNumber(value={term.value!r}, type={term.type})",
             )
         if isinstance(term, AddressOf) and isinstance(term.value, AddressOf | StructOf):
             raise self._error(
-                "the address of an address is asked for",
+                "the address of an address cannot be passed",
                 "the address of a number, a letter or an array",
                 f"AddressOf(value={type(term.value).__name__}(...))",
             )
@@ -467,16 +466,16 @@ class _Described:
         elif isinstance(term, ForSemiring):
             rings = self.function.capability.semirings
             self._check_choice("semiring", [ring for ring, _ in term.terms], rings)
-        for one in _below(term):
-            self.check(one)
+        for subterm in _below(term):
+            self.check(subterm)
 
     def _error(self, what: str, expected: str, given: str) -> UserError:
         return _error(self.function, what, expected, given)
 
     def _types(self) -> tuple[Any, ...]:
         capability = self.function.capability
-        found = (type for ring in capability.semirings for type in types_over(capability, ring))
-        return tuple(dict.fromkeys(found))
+        types = (type for ring in capability.semirings for type in types_over(capability, ring))
+        return tuple(dict.fromkeys(types))
 
     def _check_choice(self, what: str, given: list[Any], wanted: tuple[Any, ...]) -> None:
         missing = [one for one in wanted if one not in given]
@@ -484,7 +483,7 @@ class _Described:
             one = missing[0]
             shown = f"{one.add.value}, {one.multiply.value}" if what == "semiring" else str(one)
             raise self._error(
-                f"nothing is there for the {what} {shown}",
+                f"it has no term for the {what} {shown}",
                 f"a term for each {what} that the function computes",
                 f"terms for {len(given)} of {len(wanted)}",
             )
@@ -493,14 +492,14 @@ class _Described:
         type = term.type
         if type is not None and not (isinstance(type, Type) and type.is_integer):
             raise self._error(
-                "the type of an integer is none",
+                "the type of an extent or a stride must be an integer type",
                 "type=Int(32) for int, Int(64) for long and size_t; index= for all of them",
                 f"{term.__class__.__name__}(type={type})",
             )
 
     def _check_variable(self, term: DimensionOf) -> None:
         lists = self.function.capability.lists
-        names = dict.fromkeys(name for one in self.reads.values() for name in one.variables)
+        names = dict.fromkeys(name for access in self.reads.values() for name in access.variables)
         if term.variable not in names or term.variable in lists:
             what = "is a list" if term.variable in lists else "is not in the statement"
             known = ", ".join(name for name in names if name not in lists)
@@ -515,12 +514,12 @@ class _Described:
         access = self.reads.get(name)
         if access is None:
             raise self._error(
-                f"it is given {name}, which is not in the statement",
+                f"it uses {name}, which is not in the statement",
                 f"one of {', '.join(self.reads)}",
                 shown,
             )
         formats = self.function.capability.needs_of(name).formats
-        stored = [one for one in formats if not is_dense(one)]
+        stored = [format for format in formats if not is_dense(format)]
         if isinstance(term, ArrayOfLevelOf) or (isinstance(term, BytesOf) and term.array):
             self._check_array(term, formats)
         elif stored and isinstance(term, StepOf | StepsOf | LeadOf | LayoutOf | LabelsOf | OrderOf):
@@ -570,13 +569,13 @@ def _is_number(term: CallNumber) -> bool:
 
 
 def _below(term: Any) -> Iterator[Any]:
-    """The terms that a term is made of."""
+    """The direct subterms of a term."""
     match term:
         case ExternalCall(arguments=arguments):
             yield from arguments
         case StructOf(fields=fields):
             yield from fields
         case ForType(terms=pairs) | ForSemiring(terms=pairs):
-            yield from (one for _, one in pairs)
+            yield from (subterm for _, subterm in pairs)
         case _ if hasattr(term, "value") and isinstance(term.value, TERMS):
             yield term.value

@@ -27,10 +27,10 @@ from t2s.driver.external_hardware import streams_function
 from t2s.driver.plan_inputs import (
     PlanBinding,
     bind_plan,
-    calls_in_loops,
     dense_view,
     in_order,
     places_of,
+    run_looped_calls,
     run_loops,
     stored_as,
 )
@@ -287,7 +287,7 @@ class _PlanRun:
             tiles=tiles,
             location=step.location,
             tally=tally,
-            in_loops=calls_in_loops(),
+            in_loops=run_looped_calls,
         )
         try:
             value = run_mapping(run)

@@ -5,7 +5,7 @@ What is known of them before a run is for predictions: of inputs, or of shapes a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,6 @@ from t2s.core.preparation import preparation
 from t2s.core.types import BOOL, Float, Type
 from t2s.core.validate import as_int
 from t2s.plan.cost import PlanFacts, TensorFacts, facts_of
-from t2s.plan.ir import statement_value
 from t2s.sparse_repr.binding import check_names
 from t2s.sparse_repr.concrete.external_loops import order_in_memory
 from t2s.sparse_repr.formats import Format
@@ -69,7 +68,7 @@ def bind_plan(
     """Check the inputs; raises ``UserError`` for one that is missing, unread, or does not fit."""
     inputs = named_inputs(inputs)
     read = tuple(dict.fromkeys(access.tensor for access in accesses(assignment.value)))
-    check_names(assignment, read, inputs)
+    check_names(read, inputs)
     made = {name: _given(inputs[name], assignment.tensor(name).format) for name in read}
     extents = extents_of(assignment, {name: one.shape for name, one in made.items()})
     if type is None:
@@ -226,43 +225,21 @@ def facts_of_binding(binding: PlanBinding, assignment: Assignment) -> PlanFacts:
     )
 
 
-# Statements of a plan that no function computes: by compiled loops, or numpy without llvmlite.
-#
-# This is all that plans know of how our loops are carried out.
+# What compiled loops run, imported when it is first needed: LLVM takes a while to load.
 
 
 def run_loops(
     assignment: Assignment, values: Mapping[str, Value], extents: Mapping[str, int], type: Type
 ) -> Value:
     """The result of a statement: an array if its format is dense, else a stored tensor."""
-    try:
-        with preparation():
-            from t2s.loops.running import run_assignment
-    except ModuleNotFoundError:
-        read = dict.fromkeys(access.tensor for access in accesses(assignment.value))
-        dense = {name: dense_view(values[name]) for name in read}
-        places = places_of({name: values[name] for name in read})
-        return statement_value(assignment, dense, extents, type.numpy, places)
-    made = run_assignment(assignment, values, extents, type)
-    return dense_view(made) if is_dense(made.format) else made
+    with preparation():
+        from t2s.loops.running import run_assignment
+    result = run_assignment(assignment, values, extents, type)
+    return dense_view(result) if is_dense(result.format) else result
 
 
-def calls_in_loops() -> Callable[[LoopedCalls], int | None] | None:
-    """What makes many calls of a function by its address; ``None`` without llvmlite."""
-    try:
-        with preparation():
-            from t2s.loops.machine import NestRun, run_nest
-    except ModuleNotFoundError:
-        return None
-
-    def make(calls: LoopedCalls) -> int | None:
-        return run_nest(
-            NestRun(
-                nest=calls.nest,
-                address=calls.address,
-                arrays=calls.arrays,
-                numbers=calls.numbers,
-            )
-        )
-
-    return make
+def run_looped_calls(calls: LoopedCalls) -> int | None:
+    """Make many calls of a function by its address; the status of one that failed, if one did."""
+    with preparation():
+        from t2s.loops.machine import run_nest
+    return run_nest(calls.nest, calls.address, calls.arrays, calls.numbers)

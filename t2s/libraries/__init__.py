@@ -1,1 +1,1 @@
-"""External functions of libraries, and how functions are found, called, run and checked."""
+"""External functions of libraries: descriptions, loading, calling, and tests of their claims."""

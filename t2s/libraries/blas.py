@@ -1,9 +1,9 @@
-"""Functions of the BLAS, by the interface of Fortran or that of C, with integers of 32 bits.
+"""Functions of the BLAS, by its Fortran or C interface, with integers of 32 bits.
 
-That of scipy is reached by the capsules of ``scipy.linalg.cython_blas``; OpenBLAS, Debian's ATLAS
-and MKL have the interface of C.  Row-major matrices are the transposed ones of Fortran, so a
-product is computed with its operands exchanged.  Each function is one entry; ``s`` is float32 and
-``d`` is float64.
+scipy's BLAS is called through the capsules of ``scipy.linalg.cython_blas``; OpenBLAS, Debian's
+ATLAS and MKL have the C interface.  A row-major matrix is a transposed one for Fortran, so a
+product is computed with its operands exchanged.  Each routine is described once, for ``s``
+(float32) and ``d`` (float64).
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ def _data(tensor: str) -> CallTerm:
 
 
 def _layout(tensor: str) -> CallTerm:
-    """``N`` of a matrix by rows, which Fortran sees transposed as we do the product."""
+    """``N`` for a row-major matrix: Fortran sees all matrices of the product transposed."""
     return AddressOf(value=LayoutOf(tensor=tensor, rows="N", columns="T"))
 
 
 def _transposed(tensor: str) -> CallTerm:
-    """``T`` of a matrix by rows: Fortran sees it transposed, and here that is undone."""
+    """``T`` for a row-major matrix, which Fortran sees transposed, in a product with a vector."""
     return AddressOf(value=LayoutOf(tensor=tensor, rows="T", columns="N"))
 
 
@@ -75,7 +75,7 @@ def _number(value: float, type: Type) -> CallTerm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BlasRoutine:
-    """A function of the BLAS as Fortran calls it."""
+    """A routine of the BLAS, in its Fortran interface."""
 
     name: str
     statement: str
@@ -142,7 +142,7 @@ def _gemv_arguments(type: Type) -> tuple[CallTerm, ...]:
 
 
 def _gemv_columns(letter: str, type: Type) -> _BlasRoutine:
-    """The same product of a matrix by columns."""
+    """The same product for a column-major matrix."""
     return _blas(
         f"{letter}gemv_columns",
         "z(i) = x(j,i) * y(j)",
@@ -219,13 +219,13 @@ _ENTRIES: Mapping[str, Callable[[str, Type], _BlasRoutine]] = MappingProxyType(
 )
 
 _ENUMERATORS: Mapping[str | int, int] = MappingProxyType({"N": 111, "T": 112, "U": 121, "L": 122})
-"""What C says in place of letters."""
+"""The enumerators of the C interface for the letters of Fortran."""
 
 _BY_COLUMNS = enumerator(102)
 
 
 def _in_c(routine: _BlasRoutine) -> ExternalCall:
-    """The call of C on the same operands: by columns, numbers by their value."""
+    """The same call through the C interface: column-major, with numbers passed by value."""
     by_columns = any(isinstance(one, LeadOf) for term in routine.arguments for one in walk(term))
     made = tuple(_by_value(argument) for argument in routine.arguments)
     return ExternalCall(
@@ -250,7 +250,7 @@ def _by_value(term: CallTerm) -> CallTerm:
 def in_both_floats(
     make: Callable[[str, Type], Iterable[ExternalFunction]],
 ) -> Mapping[str, ExternalFunction]:
-    """The functions that are made for the letter and the type of floats of 32 and of 64 bits."""
+    """The functions that ``make`` returns for float32 and float64, by letter and type."""
     return MappingProxyType(
         {
             one.name: one
@@ -261,7 +261,7 @@ def in_both_floats(
 
 
 def blas_functions(library: LibraryOf, *, of_c: bool) -> Mapping[str, ExternalFunction]:
-    """The functions of a BLAS by name, by the interface of C, or else by that of Fortran."""
+    """The functions of a BLAS by name, through its C interface, or else its Fortran interface."""
     found = {}
     for name, make in _ENTRIES.items():
         for letter, type in (("s", Float(32)), ("d", Float(64))):
@@ -282,7 +282,7 @@ def blas_functions(library: LibraryOf, *, of_c: bool) -> Mapping[str, ExternalFu
 
 
 EMPTY_DOT = ExternalCall(symbol="cblas_sdot", arguments=(enumerator(0),) * 5, returns=Float(32))
-"""A dot of no elements."""
+"""A dot product of no elements."""
 
 OPENBLAS = LibraryOf(
     name="OpenBLAS",

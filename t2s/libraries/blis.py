@@ -1,6 +1,6 @@
-"""BLIS by its own interface: matrices with any steps along rows and columns, without copies.
+"""BLIS through its own interface: matrices with any row and column strides, without copies.
 
-The wheel ``blis`` has it in an extension module; Debian's library does as well.
+It is found in the extension module of the wheel ``blis``, or as Debian's library.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PLAIN = enumerator(0)
 
 
 def _operand(tensor: str, order: int) -> tuple[CallTerm, ...]:
-    """Where a tensor is, and its steps."""
+    """The address and the strides of a tensor."""
     return (DataOf(tensor=tensor), *(StepOf(tensor=tensor, mode=mode) for mode in range(order)))
 
 

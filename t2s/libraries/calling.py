@@ -1,7 +1,7 @@
-"""Calls of functions: libraries found and probed, symbols, arguments, and the call over ctypes.
+"""Calling described functions over ctypes: loading libraries, symbols, arguments, results.
 
-The terms of a description are interpreted.  The tensors of a call are numpy views that suit what
-the function asks of steps; extents are those of the call.
+Descriptions are interpreted term by term.  The tensors of a call are numpy views whose strides the
+function takes; extents are those of the call.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ Array = np.ndarray[Any, Any]
 
 
 class DoesNotFit(UserError):
-    """An extent, a step or a position that the integers of an interface do not hold."""
+    """An extent, a stride or a position that the integers of an interface cannot hold."""
 
 
 @dataclass
 class CallFrame:
-    """What the terms of a call are about.
+    """The values that the terms of a call refer to.
 
     ``tensors`` are arrays, or stored tensors with ``levels`` and ``values``; ``extents`` those of
     the variables of the capability in this call; ``lists`` the lengths of its lists.
@@ -88,10 +88,10 @@ class CallFrame:
 
 
 def call(frame: CallFrame) -> Any:
-    """Call the function; what it returns, where that is its result.
+    """Call the function; returns its result if the function returns it.
 
-    Raises ``UserError`` with the function and the user's line if it says that it failed.  A copy of
-    the process that a function made ends here: it never goes on as the process itself would.
+    Raises ``UserError`` with the function and the user's line for a status that is an error.  If
+    the function forked, the child process exits here, so that it does not run on as a parent.
     """
     function = frame.function
     if function.hardware is not None:
@@ -105,41 +105,41 @@ def call(frame: CallFrame) -> Any:
 
 
 def _call_library(frame: CallFrame) -> Any:
-    """All calls of a function of a library; those behind it whatever became of it."""
+    """All calls of a library function; teardown calls are made even if it failed."""
     function = frame.function
     try:
         returned = _checked_calls(frame)
         stored = None if function.stored is None else _stored_result(frame)
     finally:
-        for one in function.teardown:
-            _call(frame, one)
+        for teardown in function.teardown:
+            _call(frame, teardown)
     return returned if stored is None else stored
 
 
 def _checked_calls(frame: CallFrame) -> Any:
-    """The calls up to the result, as long as they go well; what the function returns."""
+    """The calls up to the result, until one fails; returns what the function returns."""
     function = frame.function
     status, main = function.status, function.call
     assert main is not None
-    found = None
-    for one in (*function.setup, main, *function.unpack):
-        returned = _call(frame, one)
-        if one is main and status is None:
-            found = returned
-        if status is not None and one.returns is not None and returned not in status.good:
+    value = None
+    for step in (*function.setup, main, *function.unpack):
+        returned = _call(frame, step)
+        if step is main and status is None:
+            value = returned
+        if status is not None and step.returns is not None and returned not in status.good:
             raise status_failure(function, returned, frame.location)
-    return found
+    return value
 
 
 def call_hardware(hardware: Hardware, frame: CallFrame) -> tuple[Any, int]:
-    """A run of hardware on its operands: the result, and the cycles."""
+    """Run hardware on its operands; returns the result and the cycles."""
     capability = frame.function.capability
     names = dict.fromkeys(access.tensor for access in accesses(capability.value))
     return hardware.run({name: frame.tensors[name] for name in names})
 
 
 def described_note(function: ExternalFunction) -> list[tuple[SourceLocation | None, str]]:
-    """Where a function is described, if a user did that."""
+    """The line where a function is described, if it is the user's."""
     if function.location is not None:
         return [(function.location, f"{function.name} is described here")]
     return [] if function.library is None else [(None, f"a function of {function.library.name}")]
@@ -148,7 +148,7 @@ def described_note(function: ExternalFunction) -> list[tuple[SourceLocation | No
 def status_failure(
     function: ExternalFunction, returned: int, location: SourceLocation | None
 ) -> UserError:
-    """The error for a returned number that says that a call failed."""
+    """The error for a status that means failure."""
     status = function.status or ReturnedStatus()
     meaning = dict(status.meanings).get(returned, "")
     return UserError(
@@ -163,9 +163,9 @@ def status_failure(
 def _call_python(frame: CallFrame) -> Any:
     function = frame.function
     assert function.python is not None
-    given = {name: frame.tensors[name] for name in function.parameters}
+    arguments = {name: frame.tensors[name] for name in function.parameters}
     try:
-        return function.python(**given)
+        return function.python(**arguments)
     except T2SError:
         raise
     except (Exception, SystemExit) as error:
@@ -179,7 +179,7 @@ def _call_python(frame: CallFrame) -> Any:
 def returned_numbers(
     function: ExternalFunction, returned: Any, location: SourceLocation | None
 ) -> Array:
-    """What a function returned, as real numbers.  Raises ``UserError`` if these are none."""
+    """What a function returned, as real numbers.  Raises ``UserError`` for anything else."""
     value = np.asarray(returned)
     if value.dtype.kind in "biuf":
         return value
@@ -194,14 +194,14 @@ def returned_numbers(
     )
 
 
-def _call(frame: CallFrame, one: ExternalCall) -> Any:
+def _call(frame: CallFrame, described: ExternalCall) -> Any:
     library = frame.function.library
     if library is None:
         raise InternalError(f"{frame.function.name} is called and of no library")
-    returns = None if one.returns is None else c_type(one.returns)
+    returns = None if described.returns is None else c_type(described.returns)
     prototype = ctypes.CFUNCTYPE(returns)
-    symbol = prototype(symbol_address(library, one.symbol))
-    return symbol(*(_argument(frame, term) for term in one.arguments))
+    symbol = prototype(symbol_address(library, described.symbol))
+    return symbol(*(_argument(frame, term) for term in described.arguments))
 
 
 _INTEGERS = {8: ctypes.c_int8, 16: ctypes.c_int16, 32: ctypes.c_int32, 64: ctypes.c_int64}
@@ -209,7 +209,7 @@ _FLOATS = {32: ctypes.c_float, 64: ctypes.c_double}
 
 
 def c_type(type: Type) -> Any:
-    """The type of C for a type of values."""
+    """The ctypes type for a type of values."""
     if type.is_float:
         return _FLOATS[type.bits]
     return _INTEGERS[type.bits]
@@ -234,8 +234,12 @@ def _argument(frame: CallFrame, term: CallTerm) -> Any:
             leading = lead(frame.tensors[name])
             return _integer(frame, leading, f"the leading dimension of {name}", type)
         case LayoutOf(tensor=name, rows=rows, columns=columns):
-            said = rows if is_by_rows(frame.tensors[name]) else columns
-            return ctypes.c_int(said) if isinstance(said, int) else ctypes.c_char(said.encode())
+            by_layout = rows if is_by_rows(frame.tensors[name]) else columns
+            return (
+                ctypes.c_int(by_layout)
+                if isinstance(by_layout, int)
+                else ctypes.c_char(by_layout.encode())
+            )
         case ArrayOfLevelOf(tensor=name, level=level, array=array_name, first=first):
             array = _converted(frame, name, level, array_name)
             frame.kept.append(array)
@@ -243,9 +247,9 @@ def _argument(frame: CallFrame, term: CallTerm) -> Any:
         case DeclaredObject(name=name, bytes=count):
             return frame.objects.setdefault(name, ctypes.create_string_buffer(count))
         case AddressOf(value=value):
-            made = _argument(frame, value)
-            frame.kept.append(made)
-            return ctypes.byref(made)
+            argument = _argument(frame, value)
+            frame.kept.append(argument)
+            return ctypes.byref(argument)
         case ExternalCall():
             return _call(frame, term)
         case ForType(terms=terms):
@@ -268,7 +272,7 @@ def _object(
     | ValueIn
     | ValueOfSymbol,
 ) -> Any:
-    """What libraries with structs and handles of their own are given."""
+    """Arguments for libraries with structs and handles: objects, labels, structs."""
     match term:
         case OrderOf(tensor=name):
             return ctypes.c_int(frame.tensors[name].ndim)
@@ -278,9 +282,9 @@ def _object(
             return _integers(frame, steps_of(frame.tensors[name]), f"a step of {name}")
         case LabelsOf(tensor=name):
             text = labels_of(frame.function.capability, frame.lists, name)
-            made = ctypes.create_string_buffer(text.encode())
-            frame.kept.append(made)
-            return made
+            buffer = ctypes.create_string_buffer(text.encode())
+            frame.kept.append(buffer)
+            return buffer
         case BytesOf(tensor=name, level=level, array=array_name):
             array = frame.tensors[name]
             if array_name:
@@ -294,7 +298,7 @@ def _object(
                 (stored if isinstance(stored, np.ndarray) else stored.values).size
             )
         case StructOf(fields=fields):
-            values = [_argument(frame, one) for one in fields]
+            values = [_argument(frame, field) for field in fields]
             built = struct_of(values)
             frame.kept += [*values, built]
             return ctypes.byref(built)
@@ -309,29 +313,29 @@ def _object(
 
 
 def _integers(frame: CallFrame, values: Sequence[int], what: str) -> Any:
-    """The address of integers of the interface."""
+    """An array of integers of the interface."""
     index = frame.function.index or INT32
-    made = (c_type(index) * max(1, len(values)))()
+    array = (c_type(index) * max(1, len(values)))()
     for at, value in enumerate(values):
-        made[at] = _integer(frame, value, what).value
-    frame.kept.append(made)
-    return made
+        array[at] = _integer(frame, value, what).value
+    frame.kept.append(array)
+    return array
 
 
 def _type_of_values(frame: CallFrame) -> Type:
     """The type of the values of the tensors in a call."""
     first = next(iter(frame.tensors.values()))
     kind = first.dtype if isinstance(first, np.ndarray) else first.values.dtype
-    return next(one for one in TYPES if one.numpy == kind)
+    return next(type for type in TYPES if type.numpy == kind)
 
 
 def _stored_result(frame: CallFrame) -> SparseTensor:
-    """The sparse result that the library has made, in arrays of ours."""
+    """The sparse result that the library produced, copied into arrays of numpy."""
     function, capability = frame.function, frame.function.capability
     stored = function.stored
     assert stored is not None
     rows, columns = (frame.extents[name] for name in capability.result.variables)
-    addresses = [_argument(frame, one).value for one in (stored.pos, stored.crd, stored.values)]
+    addresses = [_argument(frame, term).value for term in (stored.pos, stored.crd, stored.values)]
     rowwise = RowsInMemory(
         shape=(rows, columns),
         addresses=tuple(address or 0 for address in addresses),
@@ -352,7 +356,7 @@ def _stored_result(frame: CallFrame) -> SparseTensor:
 
 
 def argument_value(frame: CallFrame, term: CallTerm) -> float | int:
-    """The number that a term is, of a letter its code; raises ``DoesNotFit`` as a call does."""
+    """The value of a term, of a letter its code; raises ``DoesNotFit`` as a call does."""
     value = _argument(frame, term).value
     return value[0] if isinstance(value, bytes) else value
 
@@ -397,24 +401,22 @@ def lead(array: Array) -> int:
     return int(max(1, step, columns))
 
 
-# What calls of libraries with structs and arrays of their own are given, and what they give.
-#
-# Structs are laid out as C does; labels are letters for the variables of a statement; a result in
-# compressed rows is read at the addresses that a library names, and checked.
+# Structs, labels, and results in compressed rows, which are copied from the library's memory after
+# a check.
 
 
 def steps_of(array: Array) -> list[int]:
-    """Elements from one to the next along each mode; 1 where there is one alone."""
+    """The strides of an array in elements; 1 for modes of extent 1."""
     steps = zip(array.strides, array.shape, strict=True)
     return [step // array.itemsize if extent > 1 else 1 for step, extent in steps]
 
 
 def labels_of(capability: Capability, lists: Mapping[str, int], tensor: str) -> str:
-    """A letter for each variable of a tensor, and for each one of its lists, of these lengths."""
+    """A letter for each variable of a tensor; a list gets as many as its length."""
     letters: dict[tuple[str, int], str] = {}
     labels = {}
     for access in (capability.result, *accesses(capability.value)):
-        own = [(one, at) for one in access.variables for at in range(lists.get(one, 1))]
+        own = [(name, at) for name in access.variables for at in range(lists.get(name, 1))]
         for key in own:
             letters.setdefault(key, chr(ord("a") + len(letters)))
         labels[access.tensor] = "".join(letters[key] for key in own)
@@ -422,7 +424,7 @@ def labels_of(capability: Capability, lists: Mapping[str, int], tensor: str) -> 
 
 
 def struct_of(values: Sequence[Any]) -> ctypes.Structure:
-    """A struct with these fields; arrays and objects are there by their address."""
+    """A C struct with these fields; arrays and objects are passed by address."""
     made = [
         one if isinstance(one, ctypes._SimpleCData) else ctypes.c_void_p(ctypes.addressof(one))
         for one in values
@@ -435,7 +437,7 @@ def struct_of(values: Sequence[Any]) -> ctypes.Structure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsInMemory:
-    """Compressed rows somewhere: the addresses of positions, coordinates and values."""
+    """Compressed rows in foreign memory: the addresses of positions, coordinates and values."""
 
     shape: tuple[int, int]
     addresses: tuple[int, ...]
@@ -443,21 +445,21 @@ class RowsInMemory:
     type: Type
 
 
-def copied_rows(given: RowsInMemory, format: Format, zero: float | int) -> SparseTensor:
-    """The tensor, in arrays of ours.  Raises ``UserError`` if what is there is none."""
-    rows, columns = given.shape
-    index = given.index.numpy
-    pos, crd, values = given.addresses
+def copied_rows(memory: RowsInMemory, format: Format, zero: float | int) -> SparseTensor:
+    """Copy the tensor into arrays of numpy.  Raises ``UserError`` if it is not well-formed."""
+    rows, columns = memory.shape
+    index = memory.index.numpy
+    pos, crd, values = memory.addresses
     positions = _copied(pos, index, rows + 1)
     count = int(positions[-1])
     if not 0 <= count <= rows * columns:
         raise UserError(f"{count} values in {rows} rows of {columns} columns")
     coordinates = _copied(crd, index, count)
     arrays = {"pos": positions.astype(np.int64), "crd": coordinates.astype(np.int64)}
-    found = _copied(values, given.type.numpy, count)
-    made = as_stored(given.shape, format, ({}, arrays), found, fill=zero)
-    check_tensor(made)
-    return made
+    copied = _copied(values, memory.type.numpy, count)
+    result = as_stored(memory.shape, format, ({}, arrays), copied, fill=zero)
+    check_tensor(result)
+    return result
 
 
 def _copied(address: int, kind: np.dtype[Any], count: int) -> Array:
@@ -469,16 +471,16 @@ def _copied(address: int, kind: np.dtype[Any], count: int) -> Array:
     return np.frombuffer(data, kind).copy()
 
 
-# Symbols of libraries: of capsules, of a shared object that is installed, or compiled here.
+# Symbols of libraries: from capsules, from a shared object, or compiled from LLVM text.
 #
-# Nothing searches the file system: a file is a path that somebody gives, one that the list of files
-# of an installed wheel has, or a name that the loader of the system knows.  Libraries use one
-# thread unless more are asked for, because bits depend on it.
+# The file system is not searched: a file is a path given by the user, one in the file list of an
+# installed wheel, or a name that the system's loader knows.  Libraries use one thread unless more
+# are requested, because the bits of float sums depend on it.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedFile:
-    """A shared object in this process: where it is, what its names begin with, its version."""
+    """A loaded shared object: its path, the prefix of its names, its version."""
 
     path: str
     prefix: str
@@ -489,19 +491,23 @@ class LoadedFile:
 @cache
 @preparation()
 def loaded_files(library: LibraryOf) -> tuple[LoadedFile, ...]:
-    """The shared object of a library, loaded and started, and the one beside it.
+    """Load the shared object of a library and its companion, and make the start calls.
 
-    Raises ``OSError`` that says of each file why it is not there.
+    Raises ``OSError`` with the reason for each file that cannot be loaded.
     """
-    given = (LibraryFile(name=library.path),)  # without any path: what is linked already
-    files = given if library.path or not library.files else library.files
-    found = [_first_of(files)]
+    candidates = (
+        LibraryFile(name=library.path),
+    )  # without a path: symbols that are already linked
+    files = candidates if library.path or not library.files else library.files
+    loaded = [_first_of(files)]
     if library.beside:
-        found.append(_first_of(library.beside))
+        loaded.append(_first_of(library.beside))
     for call in library.start:
-        numbers = [one.value for one in call.arguments if isinstance(one, CallNumber)]
-        getattr(found[0].loaded, found[0].prefix + call.symbol)(*numbers)
-    return tuple(found)
+        numbers = [
+            argument.value for argument in call.arguments if isinstance(argument, CallNumber)
+        ]
+        getattr(loaded[0].loaded, loaded[0].prefix + call.symbol)(*numbers)
+    return tuple(loaded)
 
 
 def _first_of(files: Sequence[LibraryFile]) -> LoadedFile:
@@ -522,24 +528,24 @@ def _first_of(files: Sequence[LibraryFile]) -> LoadedFile:
 
 
 def _path_in_wheel(file: LibraryFile) -> tuple[str, str]:
-    """The path and the version of a file of an installed wheel, both empty if it is not there."""
+    """The path and the version of a file of an installed wheel, both empty if it is missing."""
     try:
-        found = metadata.distribution(file.wheel)
+        distribution = metadata.distribution(file.wheel)
     except metadata.PackageNotFoundError:
         return "", ""
-    for one in sorted(found.files or ()):
-        if one.name.startswith(file.name):
-            return str(found.locate_file(one).resolve()), found.version  # type: ignore[attr-defined]
+    for path in sorted(distribution.files or ()):
+        if path.name.startswith(file.name):
+            return str(distribution.locate_file(path).resolve()), distribution.version  # type: ignore[attr-defined]
     return "", ""
 
 
 def located(library: LibraryOf) -> LibraryOf:
-    """The library by the path of its file, if it is one of several that may be installed."""
+    """The library with the path of the file that is installed, if it may be one of several."""
     return replace(library, path=loaded_files(library)[0].path) if library.files else library
 
 
 def exported_name(library: LibraryOf, name: str) -> str:
-    """The name that a library gives to a function."""
+    """The exported name of a function, with the library's prefix."""
     return loaded_files(library)[0].prefix + name if library.files else name
 
 
@@ -548,7 +554,7 @@ def exported_name(library: LibraryOf, name: str) -> str:
 def symbol_address(library: LibraryOf, name: str) -> int:
     """The address of a function, or of a variable.
 
-    Raises ``UserError`` if the library has none of that name, and ``OSError`` if it is not there.
+    Raises ``UserError`` for an unknown name, and ``OSError`` if the library is not installed.
     """
     try:
         if library.capsules:
@@ -556,8 +562,8 @@ def symbol_address(library: LibraryOf, name: str) -> int:
         if library.llvm:
             return int(import_deferring_sigint("t2s.loops.machine").address_in(library.llvm, name))
         files = loaded_files(library)
-        there = [file for file in files if hasattr(file.loaded, file.prefix + name)]
-        symbol = getattr((*there, files[0])[0].loaded, (*there, files[0])[0].prefix + name)
+        defining = [file for file in files if hasattr(file.loaded, file.prefix + name)]
+        symbol = getattr((*defining, files[0])[0].loaded, (*defining, files[0])[0].prefix + name)
         return ctypes.cast(symbol, ctypes.c_void_p).value or 0
     except (KeyError, AttributeError):
         raise UserError(
@@ -577,9 +583,9 @@ def _address_in_capsule(capsule: Any) -> int:
 
 @cache
 def _controller(files: int) -> Any:
-    """What tells the libraries of this process, found anew when there are more ``files``.
+    """The controller of threads; the argument makes a new one when more libraries are loaded.
 
-    Those of scipy and numpy are loaded before.
+    scipy's BLAS is loaded first, so that the controller knows it.
     """
     import_deferring_sigint("scipy.linalg.cython_blas")
     return import_deferring_sigint("threadpoolctl").ThreadpoolController()
@@ -587,9 +593,9 @@ def _controller(files: int) -> Any:
 
 @contextmanager
 def threads_of_libraries(count: int, libraries: Iterable[LibraryOf | None] = ()) -> Iterator[None]:
-    """Let the BLAS and the OpenMP of this process use so many threads inside of the block.
+    """Set the number of threads of all BLAS and OpenMP libraries within the block.
 
-    These libraries, which are there, are among them: they are loaded first.
+    ``libraries`` are loaded before, so that the limit covers them.
     """
     for library in libraries:
         if library is not None and library.files:
@@ -598,14 +604,13 @@ def threads_of_libraries(count: int, libraries: Iterable[LibraryOf | None] = ())
         yield
 
 
-# Whether libraries are there: each is loaded, and called once, in a child process first.
-#
-# What is built for another machine, or finds no device, may end the process that tries.
+# Availability: each library is loaded, and called once, in a child process first, because one that
+# is built for another machine, or finds no device, may kill the process.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Availability:
-    """Whether a library is there: its version, where it was found, and why not."""
+    """Whether a library is available: its version and location, or the reason why not."""
 
     name: str
     there: bool
@@ -617,12 +622,12 @@ class Availability:
 @cache
 @preparation()
 def availability(library: LibraryOf) -> Availability:
-    """Whether the library can be loaded; found out in a child process, once."""
+    """Whether a library can be loaded, tried once in a child process."""
     run = in_fresh_process if library.fresh else in_child
-    found = run(partial(_loaded, library))
-    if isinstance(found, ChildCrash):
-        return Availability(name=library.name, there=False, why_not=f"loading it {found.why}")
-    return found if isinstance(found, Availability) else Availability(name="", there=False)
+    answer = run(partial(_loaded, library))
+    if isinstance(answer, ChildCrash):
+        return Availability(name=library.name, there=False, why_not=f"loading it {answer.why}")
+    return answer if isinstance(answer, Availability) else Availability(name="", there=False)
 
 
 def _loaded(library: LibraryOf, _: Say) -> Availability:
@@ -648,8 +653,8 @@ def _loaded(library: LibraryOf, _: Say) -> Availability:
             import_deferring_sigint("t2s.loops.machine")
             where, version = "compiled for this CPU", metadata.version("llvmlite")
         else:
-            found = loaded_files(library)[0]
-            where, version = found.path, found.version
+            file = loaded_files(library)[0]
+            where, version = file.path, file.version
         _first_call(library)
     except (ImportError, AttributeError, OSError, UserError) as error:
         why = str(error).splitlines()[0]
@@ -658,7 +663,7 @@ def _loaded(library: LibraryOf, _: Say) -> Availability:
 
 
 def _first_call(library: LibraryOf) -> None:
-    """The first call of a library, if it names one that is fit for that."""
+    """Make the probe call of a library, if it has one."""
     if library.probe is not None:
         probed = make_function(
             library.name, "z = x", call=library.probe, library=library, trusted=True
@@ -669,13 +674,13 @@ def _first_call(library: LibraryOf) -> None:
 
 
 def check_available(library: LibraryOf, what: str, location: SourceLocation | None) -> None:
-    """Raise ``UserError`` with how to get a library that is not there."""
-    found = availability(library)
-    if not found.there:
+    """Raise ``UserError`` for a library that is not available, with how to get it."""
+    state = availability(library)
+    if not state.there:
         raise UserError(
             f"{what} is not available: {library.name} is not there",
             location=location,
             expected=f"{library.name}, found by its path or as a package of Python",
-            given=found.why_not,
+            given=state.why_not,
             hint=library.how_to_get or None,
         )

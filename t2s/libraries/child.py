@@ -1,4 +1,4 @@
-"""Work in a child process, so that what aborts or crashes takes the child along, not the user."""
+"""Running work in a child process, so that a crash does not take the user's process down."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from dataclasses import dataclass
 from typing import Any
 
 SECONDS = 120.0
-"""How long a child may take."""
+"""The time limit of a child, in seconds."""
 
 BROKEN = 120
-"""The status of a child that could not tell what became of its work."""
+"""The exit status of a child that could not report its result."""
 
 CAME_BACK = 121
-"""The status of a copy of the process that came back from a call of the function that made it."""
+"""The exit status of a forked copy that returned from the call of the function that forked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildCrash:
-    """A child that did not come to its end: why, and the last thing that it said."""
+    """A child that did not finish: why, and its last message."""
 
     why: str
     last: str
@@ -39,9 +39,10 @@ Say = Callable[[str], None]
 
 
 def in_child(work: Callable[[Say], Any], seconds: float = SECONDS) -> Any:
-    """What the work returns, or a ``ChildCrash``; an exception of the work is raised here.
+    """Run work in a child process; returns its result or a ``ChildCrash``, raises its exceptions.
 
-    The work may say what it is about to do.  Where processes cannot be forked it is done here.
+    The work may report what it is about to do.  Where processes cannot be forked, it runs in this
+    process.
     """
     if not hasattr(os, "fork"):
         return work(lambda text: None)
@@ -49,7 +50,9 @@ def in_child(work: Callable[[Say], Any], seconds: float = SECONDS) -> Any:
     sys.stdout.flush()
     sys.stderr.flush()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside other threads
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # the warning about forking with threads
         process = os.fork()
     if process == 0:
         os.close(reading)
@@ -58,7 +61,7 @@ def in_child(work: Callable[[Say], Any], seconds: float = SECONDS) -> Any:
     late = True
     try:
         messages, late = _messages(reading, seconds)
-    finally:  # Ctrl-C ends the child too
+    finally:  # Ctrl-C also ends the child
         if late:
             os.kill(process, signal.SIGKILL)
         _, status = os.waitpid(process, 0)
@@ -83,10 +86,10 @@ _SERVE = (
 
 
 def in_fresh_process(work: Callable[..., Any], *arguments: Any, seconds: float = SECONDS) -> Any:
-    """As ``in_child``, in a new process of Python: drivers of GPUs do not survive a fork.
+    """As ``in_child``, but in a new process of Python: GPU drivers do not survive a fork.
 
-    ``work`` is a function of a module, called with what it may say something by and the arguments,
-    all of which can be pickled.
+    ``work`` is a module-level function; it is called with a function to report by, and the
+    arguments, which must be picklable.
     """
     task = pickle.dumps((work, arguments))
     reading, writing = os.pipe()
@@ -112,19 +115,19 @@ def in_fresh_process(work: Callable[..., Any], *arguments: Any, seconds: float =
 
 
 def _serve(writing: int) -> None:
-    """What the new process does: the work that comes in, as a child does."""
+    """The main function of the new process."""
     work, arguments = pickle.load(sys.stdin.buffer)
     _child(lambda say: work(say, *arguments), writing)
 
 
 def _child(work: Callable[[Say], Any], writing: int) -> None:
-    """Do the work, write what became of it, and end: nothing of the parent's is cleaned up.
+    """Run the work, write its outcome to the pipe, and exit without the parent's cleanup.
 
-    Whatever the work does, also to the pipe: the child never goes on as the parent would.
+    The child exits whatever the work does, even to the pipe: it must never run on as the parent.
     """
     status = BROKEN
     try:
-        faulthandler.disable()  # the parent tells how the child ended
+        faulthandler.disable()  # the parent reports how the child ended
         link = os.fdopen(writing, "wb")
 
         def say(text: str) -> None:
@@ -139,7 +142,7 @@ def _child(work: Callable[[Say], Any], writing: int) -> None:
 
 
 def _message(work: Callable[[Say], Any], say: Say) -> bytes:
-    """What became of the work, as the parent reads it."""
+    """The outcome of the work, pickled."""
     message: tuple[str, Any]
     try:
         message = "value", work(say)
@@ -154,7 +157,7 @@ def _message(work: Callable[[Say], Any], say: Say) -> bytes:
 
 
 def _messages(reading: int, seconds: float) -> tuple[list[tuple[str, Any]], bool]:
-    """All that a child writes, and whether it is too late."""
+    """All messages of a child, and whether it exceeded the time limit."""
     end = time.monotonic() + seconds
     data = bytearray()
     with os.fdopen(reading, "rb", buffering=0) as link:
@@ -179,16 +182,16 @@ def _unpickled(data: bytes) -> list[tuple[str, Any]]:
 
 
 def copy_came_back(seconds: float = 1.0) -> bool:
-    """Whether a process that was made since then is a copy of this one that came back from a call.
+    """Whether a new child process is a forked copy of this one that returned from a call.
 
-    One that goes on is waited for this long; what it is to become is not known.
+    A child that is still running is waited for this long.
     """
     end = time.monotonic() + seconds
     while hasattr(os, "fork"):
         try:
             process, status = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
-            return False  # there is none
+            return False  # there is no child
         if process and os.waitstatus_to_exitcode(status) == CAME_BACK:
             return True
         if time.monotonic() > end:

@@ -1,9 +1,8 @@
-"""Tests of claims: functions run on random shapes and values, and are compared with the oracle.
+"""Testing claims: functions run on random shapes and values, compared with the oracle.
 
-Shapes, patterns of lists, layouts in memory, types and formats are drawn from all that a capability
-allows.  Values are small integers, so float sums are exact.  What a function writes outside of its
-result is found too, by guard zones around all arrays.  Tests run in a child process, which a
-function may take along.
+Shapes, lengths of lists, layouts in memory, types and formats are drawn from all that a capability
+allows.  Values are small integers, so float sums are exact.  Guard zones around all arrays detect
+writes outside of the result.  Tests run in a child process, as a function may crash.
 """
 
 from __future__ import annotations
@@ -57,12 +56,12 @@ Array = np.ndarray[Any, Any]
 
 FIRST_TRIALS = 10
 FIRST_SECONDS = 60.0
-"""Seconds that the first use of a function may take: what it compiles, among them."""
+"""The time limit of the first use of a function, in seconds, including compilation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReport:
-    """What was tried: the number of trials, and how many patterns of the family they had."""
+    """The number of trials, and how many patterns of lists they covered."""
 
     function: ExternalFunction
     trials: int
@@ -77,10 +76,10 @@ class CheckReport:
 def check(
     function: ExternalFunction, trials: int = 200, *, seed: int = 0, seconds: float = SECONDS
 ) -> CheckReport:
-    """Run a function on shapes and values that its capability allows, and compare with the oracle.
+    """Test a function on random cases that its capability allows, against the oracle.
 
-    Raises ``UserError`` with the smallest case that was found wrong, or the one in which the
-    function crashed, or did not end within these seconds.
+    Raises ``UserError`` with the smallest wrong case, or the one in which the function crashed or
+    exceeded the time limit.
     """
     checked_kind("what is checked", function, ExternalFunction, "an external function")
     count = as_int(trials)
@@ -122,7 +121,7 @@ def check(
 
 
 def _width(function: ExternalFunction) -> str:
-    """How wide the integers of a call are, which a prototype in C says and nothing checks."""
+    """A note on the integer width of a call, which only a C prototype would check."""
     if function.call is None:
         return ""
     return (
@@ -132,12 +131,12 @@ def _width(function: ExternalFunction) -> str:
 
 @lru_cache(maxsize=256)
 def check_first_use(function: ExternalFunction) -> None:
-    """Try a claim that nobody has tried, once.  Raises ``UserError`` if it is refuted."""
+    """Test an untested claim once.  Raises ``UserError`` if it is refuted."""
     check(function, FIRST_TRIALS, seconds=FIRST_SECONDS)
 
 
 def _check_symbols(function: ExternalFunction, location: SourceLocation | None) -> None:
-    """Raise ``UserError`` for a symbol that the library does not have."""
+    """Raise ``UserError`` for a symbol that is missing in the library."""
     library = function.library
     if library is None or function.call is None:
         return
@@ -176,26 +175,23 @@ def _trials(
     return wrong, len(patterns)
 
 
-# A trial of a claim: a shape that a capability allows, tensors in memory, a call, and the oracle.
-#
-# Lists, extents, types, formats, steps, and which operands are one tensor, are all drawn; values
-# are small integers, so that float sums are exact.
+# A trial: a random shape, tensors in memory, a call, and the comparison with the oracle.
 
 LONGEST_LIST = 3
 LONGEST_ASKED_FOR = 8
-"""Variables in a list, and in one of which a condition asks for the order, or for a position."""
+"""The longest list, without and with a condition on its order or on a position."""
 
 LARGEST_EXTENT = 9
 MOST_ELEMENTS = 20_000
 GUARD_BYTES = 1 << 12
-"""In front of and behind each array: what a function writes there is found, not the heap's end."""
+"""Bytes before and after each array, which detect writes outside of it."""
 
 TRIES_FOR_A_SHAPE = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counterexample:
-    """A trial that went wrong: what it was, what came and what should have come."""
+    """A failed trial: the case, the actual and the expected result."""
 
     size: int
     case: str
@@ -204,7 +200,7 @@ class Counterexample:
 
 
 class ClaimCase:
-    """One trial: extents, tensors in memory, the call, and the comparison."""
+    """A trial: extents, tensors in memory, the call, and the comparison."""
 
     def __init__(self, function: ExternalFunction, random: Random, largest: int) -> None:
         self.function = function
@@ -227,7 +223,7 @@ class ClaimCase:
         self.case = self._shown()
 
     def _shape(self, largest: int) -> tuple[dict[str, tuple[str, ...]], dict[str, int]]:
-        """Lengths of lists and extents for which the condition holds."""
+        """Draw lengths of lists and extents that satisfy the condition."""
         capability = self.capability
         used = (capability.result, *accesses(capability.value))
         names = dict.fromkeys(name for access in used for name in access.variables)
@@ -268,7 +264,7 @@ class ClaimCase:
     def _square(
         self, extents: dict[str, int], lists: Mapping[str, tuple[str, ...]]
     ) -> dict[str, int]:
-        """Extents that agree where one tensor has two accesses, or is symmetric."""
+        """Equate extents where one tensor has two accesses, or is symmetric."""
         seen: dict[str, tuple[str, ...]] = {}
         same = []
         for access in (self.capability.result, *accesses(self.capability.value)):
@@ -283,7 +279,7 @@ class ClaimCase:
         return extents
 
     def _tensors(self) -> dict[str, Any]:
-        """The operands; sometimes two of them are one tensor."""
+        """Draw the operands; sometimes two of them are the same tensor."""
         made: dict[str, Any] = {}
         for access in accesses(self.capability.value):
             if access.tensor in made:
@@ -332,7 +328,7 @@ class ClaimCase:
         return np.asarray(values, self.kind)
 
     def _placed(self, name: str, values: Array, strides: Strides) -> Array:
-        """The values in memory with steps that the function takes, in a larger array."""
+        """Place the values in a larger array, with random strides that the function takes."""
         for _ in range(4):
             view = self._view(values.shape)
             if suits(view, strides):
@@ -350,7 +346,7 @@ class ClaimCase:
         return view
 
     def _allocated(self, shape: Sequence[int]) -> Array:
-        """An array between two guard zones, full of threes; its base are the bytes of all three."""
+        """An array of threes between two guard zones; its base is all of the bytes."""
         size = prod(shape) * self.kind.itemsize
         memory = np.full(2 * GUARD_BYTES + size + _LINE, 0xA5, np.uint8)
         start = GUARD_BYTES - memory.__array_interface__["data"][0] % _LINE
@@ -360,7 +356,7 @@ class ClaimCase:
         return array
 
     def _view(self, shape: tuple[int, ...]) -> Array:
-        """A window of a larger array, perhaps with its modes in another order."""
+        """A window of a larger array, possibly with its modes permuted."""
         order = list(range(len(shape)))
         if self.random.random() < 0.5:
             self.random.shuffle(order)
@@ -380,7 +376,7 @@ class ClaimCase:
         return np.asarray(view[index])
 
     def wrong(self) -> Counterexample | None:
-        """What went wrong, if anything did."""
+        """Run the trial; returns the counterexample, if it fails."""
         capability = self.capability
         name = capability.result.tensor
         shape = tuple(self.extents[one] for one in _expanded(capability.result, self.lists))
@@ -413,7 +409,7 @@ class ClaimCase:
         return self._written(place, before)
 
     def _result(self, returned: Any, place: Array | None) -> Array:
-        """The result, wherever it is."""
+        """The result: returned, written, or in the function's memory."""
         if place is None:
             return tensor(returned).to_dense()
         if self._returns():
@@ -425,7 +421,7 @@ class ClaimCase:
         return np.array(place)
 
     def _written(self, place: Array | None, before: list[Array]) -> Counterexample | None:
-        """Nothing but the result has changed."""
+        """Check that only the result was written."""
         for base, copy in zip(self.bases, before, strict=True):
             changed = base != copy
             guarded = self.guarded.get(id(base))
@@ -454,7 +450,7 @@ class ClaimCase:
         return bool(np.array_equal(one, other, equal_nan=self.type.is_float))
 
     def _expected(self, shape: tuple[int, ...]) -> Array:
-        """What the oracle computes of the concrete statement."""
+        """The result of the concrete statement by the oracle."""
         capability = self.capability
         target = _expanded(capability.result, self.lists)
 
@@ -506,19 +502,19 @@ class ClaimCase:
 
 
 _LINE = 64
-"""Bytes that arrays are aligned to."""
+"""The alignment of arrays, in bytes."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Guarded:
-    """The bytes ``first`` to ``last`` of a piece of memory are an array, the others its guards."""
+    """Memory with an array at bytes ``first`` to ``last``; the rest are its guard zones."""
 
     first: int
     last: int
     name: str = ""
 
     def written_outside(self, changed: Array) -> str | None:
-        """Where a guard zone has changed, nearest to the array; ``None`` if it has not."""
+        """The changed byte of a guard zone that is nearest to the array, or ``None``."""
         behind = np.flatnonzero(changed[self.last :])
         if behind.size:
             return f"{self.name} written {int(behind[0])} bytes behind its end"
@@ -529,7 +525,7 @@ class _Guarded:
 
 
 def _longest_list(condition: Condition) -> int:
-    """How many variables lists have in trials."""
+    """The longest list in trials."""
     if not any(isinstance(term, ListOrder | ListExtent) for term in walk(condition)):
         return LONGEST_LIST
     small = [number + 1 for number in numbers_of(condition) if number < LONGEST_ASKED_FOR]
@@ -545,7 +541,7 @@ def _like(one: OperandNeeds, other: OperandNeeds) -> bool:
 
 
 def _window(base: Array, place: Array) -> Array:
-    """Which bytes of a piece of memory an array in it has."""
+    """The range of bytes that an array occupies in its memory."""
     there = np.zeros_like(base)
     offset = place.__array_interface__["data"][0] - base.__array_interface__["data"][0]
     shape, strides = (*place.shape, place.itemsize), (*place.strides, 1)
@@ -555,7 +551,7 @@ def _window(base: Array, place: Array) -> Array:
 
 
 def _said(error: T2SError) -> str:
-    """An error in one line: what it says, and what was given."""
+    """An error on one line: its message, and what was given."""
     said = str(error).splitlines()[0]
     given = error.given if isinstance(error, UserError) else None
     return said if given is None or given in said else f"{said}: {given}"

@@ -1,8 +1,8 @@
-"""Mappings that run as compiled loops around calls by address, and the arguments of these loops.
+"""Running mappings as compiled loops around calls by address.
 
-Fixed variables and tiles are loops.  Operands move by a step for each fixed variable, so their
-steps, extents and letters are those of the first call.  Whatever needs more in a call (copies of
-operands, tiles, objects, calls before and behind it, functions in Python) is run call by call.
+Fixed variables and tiles are loops.  Operands advance by a stride for each fixed variable; all
+other arguments are those of the first call.  A mapping whose calls need more than that (copies
+other than padding, objects, setup and teardown calls, functions in Python) runs call by call.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _NumberTerm = CallNumber | CallLetter | DimensionOf | StepOf | LeadOf | LayoutOf
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopedCalls:
-    """What compiled loops around calls are given; ``copied`` are bytes, as call by call."""
+    """Arguments of compiled loops around calls; ``copied`` counts bytes as single calls do."""
 
     nest: NestedCall
     symbol: str
@@ -81,10 +81,10 @@ class LoopedCalls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedOperand:
-    """An operand under fixed variables: whole, as seen in the first call, and what moves it.
+    """An operand under fixed variables: all of it, its view in the first call, and its strides.
 
-    ``moves`` are the bytes by which each loop moves it, ``shape`` the one that a call sees, larger
-    than that of the operand where it is padded.
+    ``moves`` are the bytes by which each loop advances it; ``shape`` is the shape in a call, larger
+    than the view if it is padded.
     """
 
     whole: Array
@@ -94,13 +94,13 @@ class FixedOperand:
 
     @property
     def padded(self) -> bool:
-        """Whether a call sees more than there is."""
+        """Whether a call gets a padded copy."""
         return bool(self.shape != self.seen.shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedCalls:
-    """Calls for all numbers of the loops, in order, with their extents."""
+    """Calls for all iterations of the loops, in order, with their extents."""
 
     function: ExternalFunction
     loops: Mapping[str, int]
@@ -113,7 +113,7 @@ class FixedCalls:
 
 
 def looped_calls(given: FixedCalls) -> LoopedCalls | None:
-    """The loops for calls, with nothing run yet; ``None`` where they are made one by one."""
+    """The loops for calls, ready to run; ``None`` if the calls have to be made one by one."""
     function, capability = given.function, given.function.capability
     if not _is_plain(function):
         return None
@@ -124,7 +124,7 @@ def looped_calls(given: FixedCalls) -> LoopedCalls | None:
     assert call is not None
     returned = call.returns is not None and function.status is None
     if returned and target.seen.ndim:
-        return None  # the old way says what is wrong with the shape
+        return None  # single calls report what is wrong with the shape
     adds = capability.accumulates
     wanted = capability.needs_of(result).strides
     direct = not target.padded and (adds or not given.sums) and suits(target.seen, wanted)
@@ -141,7 +141,7 @@ def looped_calls(given: FixedCalls) -> LoopedCalls | None:
 
 
 def _as_called(name: str, one: FixedOperand, given: FixedCalls) -> Array:
-    """An operand in a call: where it is, or among zeros."""
+    """An operand in a call: in place, or in a zero-padded buffer."""
     if not one.padded:
         return one.seen
     zeros = np.full(one.shape, given.semiring.zero, one.seen.dtype)
@@ -149,7 +149,7 @@ def _as_called(name: str, one: FixedOperand, given: FixedCalls) -> Array:
 
 
 def _is_plain(function: ExternalFunction) -> bool:
-    """Whether a call is one by address, of terms that stay the same but for its tensors."""
+    """Whether a call has an address, and arguments that are constant except for its tensors."""
     if function.call is None or function.python is not None:
         return False
     if function.setup or function.unpack or function.teardown or function.library is None:
@@ -168,7 +168,7 @@ def _is_plain(function: ExternalFunction) -> bool:
 
 
 def _is_regular(name: str, one: FixedOperand, function: ExternalFunction) -> bool:
-    """Whether all calls see an operand alike and where it is."""
+    """Whether all calls see an operand in place, with the same strides."""
     whole = one.whole
     if not whole.flags.aligned or any(step % whole.itemsize for step in whole.strides):
         return False
@@ -244,7 +244,7 @@ class _Looped:
         )
 
     def _add_steps(self, name: str, array: Array, shape: tuple[int, ...]) -> None:
-        """What copies need: the extents and the steps of an array."""
+        """Add the extents and the strides of an array that is copied."""
         for mode, extent in enumerate(shape):
             self.numbers[mode_extent_name(name, mode)] = extent
             self.numbers[mode_step_name(name, mode)] = array.strides[mode] // array.itemsize
@@ -265,7 +265,7 @@ class _Looped:
                 return TermValue(number=at, type=type)
 
     def _term(self, term: CallTerm) -> tuple[float | int, Type]:
-        """A number or a letter, and its type in the interface."""
+        """The value of a term, and its type in the interface."""
         value = argument_value(self.frame, term)
         match term:
             case CallNumber(type=type):
@@ -286,19 +286,17 @@ def _type_of(dtype: np.dtype[Any]) -> Type:
     return next(type for type in TYPES if type.numpy == dtype)
 
 
-# A mapping as compiled loops: its fixed variables and tiles are loops around calls by address.
-#
-# Tiles of one mode are two groups of calls: those of the whole size, and the last one if that is
-# smaller or padded.  Each group is a nest of loops; values are added up in the order of single
-# calls, or there are no loops.
+# Tiles of one mode are two groups of calls: those of full size, and a smaller or padded last one.
+# Each group is a nest of loops.  A mapping whose sums would be added up in another order than by
+# single calls runs call by call.
 
 FEWEST_CALLS = 8
-"""Fewer calls are made one by one, so that no loops have to be compiled for them."""
+"""Fewer calls than this are made one by one: compiling loops would take longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopedMapping:
-    """A mapping on dense operands; ``target`` has the fixed variables of the result first."""
+    """A mapping with dense operands; the fixed variables of the result come first in ``target``."""
 
     mapping: PartMapping
     operands: Mapping[str, Any]
@@ -311,7 +309,7 @@ class LoopedMapping:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TileGroup:
-    """Tiles of a mode: the first one's start, how many, how much of each is there, its size."""
+    """Tiles of a mode: the start of the first one, their number, valid extent, and padded size."""
 
     mode: Mode
     start: int
@@ -321,9 +319,9 @@ class TileGroup:
 
 
 def looped_mapping(given: LoopedMapping, fewest: int = FEWEST_CALLS) -> list[LoopedCalls] | None:
-    """The loops, one nest behind the other; ``None`` where calls are made one by one.
+    """The nests of loops, in order; ``None`` if the calls have to be made one by one.
 
-    Writes what a function overwrites into the target, and nothing else.
+    Copies an overwritten operand into the target, and writes nothing else.
     """
     mapping = given.mapping
     if not all(isinstance(operand, np.ndarray) for operand in given.operands.values()):
@@ -336,7 +334,7 @@ def looped_mapping(given: LoopedMapping, fewest: int = FEWEST_CALLS) -> list[Loo
     repeated = [found for found in summed if sum(one.count for one in found) > 1]
     split = any(len(found) > 1 for found in repeated)
     if split and (len(repeated) > 1 or mapping.fixed_sums):
-        return None  # sums would be in another order
+        return None  # the sums would be added up in another order
     sums = bool(mapping.fixed_sums or repeated)
     made = []
     for chosen in product(*groups):
@@ -351,7 +349,7 @@ def looped_mapping(given: LoopedMapping, fewest: int = FEWEST_CALLS) -> list[Loo
 
 
 def _cut(given: LoopedMapping) -> list[tuple[Mode, TileOf]]:
-    """The modes with tiles, in the order of their loops."""
+    """The tiled modes, in the order of their loops."""
     tiles = {tile.mode: tile for tile in given.tiles}
     modes = dict.fromkeys(mode for operand in given.mapping.operands for mode in operand.modes)
     return [(mode, tiles[mode_name(mode)]) for mode in modes if mode and mode_name(mode) in tiles]
@@ -367,7 +365,7 @@ def _groups(tile: TileOf, mode: Mode) -> Iterator[TileGroup]:
 
 
 def view_order(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    """Where each wanted variable is; a variable that is there twice is taken in order."""
+    """The axis of each variable; axes of a repeated variable are taken in order."""
     left = list(enumerate(names))
     found = []
     for name in wanted:
@@ -410,7 +408,7 @@ def _tile_loop(mode: Mode) -> str:
 def _operand(
     given: LoopedMapping, one: OperandView, chosen: Mapping[Mode, TileGroup]
 ) -> FixedOperand:
-    """An operand in the first call of a group, and what moves it."""
+    """An operand in the first call of a group, with its strides."""
     whole, names, fixed = given.operands[one.name], one.access.variables, given.mapping.fixed
     moves = {
         name: sum(step for step, own in zip(whole.strides, names, strict=True) if own == name)
@@ -432,7 +430,7 @@ def _tiled(
     modes: Sequence[Mode],
     chosen: Mapping[Mode, TileGroup],
 ) -> FixedOperand:
-    """The first tile of a group."""
+    """The view of the first tile of a group."""
     slices: list[Any] = []
     shape, moved = list(seen.shape), dict(moves)
     for axis, mode in enumerate(modes):
@@ -448,7 +446,7 @@ def _tiled(
 
 
 def _placed(given: LoopedMapping, one: OperandView) -> Array:
-    """An operand with the fixed variables of the result first, then as the function sees it."""
+    """An operand with the fixed variables of the result first, then the modes of the function."""
     whole, names, fixed = given.operands[one.name], one.access.variables, given.mapping.fixed
     free = given.mapping.fixed_free
     left = [at for at, name in enumerate(names) if name not in fixed]

@@ -1,7 +1,7 @@
-"""cuSPARSE: declared, and probed by a handle, since the library loads where there is no GPU.
+"""cuSPARSE, probed by creating a handle, since the library also loads without a GPU.
 
-Nothing here has run on one: the function is not trusted, so its first use tries ten cases in a
-child process against the oracle.  Operands are copied to the device and the result back, each call.
+This description was never run on a GPU: it is not trusted, so its first use tests ten cases in a
+child process.  Operands are copied to the device, and the result back, in each call.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""SuiteSparse:GraphBLAS: products of compressed rows over semirings, sampled where a mask is.
+"""SuiteSparse:GraphBLAS: sparse products over semirings, and products sampled by a mask.
 
-Matrices of the library are handles.  A sparse operand is copied into one, in compressed rows as it
-is stored; a dense one, and a dense result, whole.  What it makes comes back in compressed rows.
-The library has one number of threads for a process: it is one while a function runs.
+Matrices of the library are handles.  Sparse operands are copied into compressed rows, dense ones
+into full matrices; results are copied back.  The number of threads is global in the library: it is
+set to one while a function runs.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _RINGS: Mapping[Semiring, tuple[str, str]] = MappingProxyType(
         OR_AND: ("MAX", "MIN"),
     }
 )
-"""The names that the library has for what a semiring adds and multiplies by."""
+"""The library's names for the operators of semirings."""
 
 
 def _of_type(symbol: str) -> CallTerm:
@@ -117,9 +117,9 @@ _SEMIRING = _of_ring("GrB_{add}_{multiply}_SEMIRING_{type}")
 _SUM = _of_ring("GrB_{add}_{type}")
 _PRODUCT = _of_ring("GrB_{multiply}_{type}")
 _MASKED = ValueOfSymbol(symbol="GrB_DESC_S")
-"""The places of a mask, whatever its values, are those that are computed."""
+"""A descriptor: only coordinates that the mask stores are computed."""
 _MASKED_TRANSPOSED = ValueOfSymbol(symbol="GrB_DESC_ST1")
-"""The same, and the second operand of a product is transposed."""
+"""The same, with the second operand of a product transposed."""
 
 
 def _extent(variable: str) -> CallTerm:
@@ -141,7 +141,7 @@ def _moved(place: CallTerm, data: CallTerm, size: CallTerm) -> ExternalCall:
 
 
 def _copied(object: str, data: CallTerm, size: CallTerm) -> tuple[ExternalCall, ExternalCall]:
-    """Memory that the library will own, with a copy of an array."""
+    """Memory owned by the library, with a copy of an array."""
     kept = held(object)
     return (
         _grb("posix_memalign", handle(object), CallNumber(value=64, type=Int(64)), size),
@@ -163,7 +163,7 @@ class _GraphTensor:
         return "Matrix_{}pack_FullR" if len(self.variables) == 2 else "Vector_{}pack_Full"
 
     def filled(self) -> tuple[ExternalCall, ...]:
-        """The calls that make it of our arrays."""
+        """The calls that fill it from our arrays."""
         name = self.name
         if not self.sparse:
             size = BytesOf(tensor=name)
@@ -192,7 +192,7 @@ class _GraphTensor:
         )
 
     def freed(self) -> tuple[ExternalCall, ...]:
-        """The calls that free it, and what it has not taken over."""
+        """The calls that free it, and arrays that it does not own."""
         kind = "Matrix" if len(self.variables) == 2 else "Vector"
         kept = [f"{one} of {self.name}" for one in ("pos", "crd", "values")]
         left = (held(one) for one in kept)
@@ -202,7 +202,7 @@ class _GraphTensor:
         )
 
     def handed_back(self) -> tuple[ExternalCall, ...]:
-        """The calls that give the arrays of a sparse result, or write a dense one in its place."""
+        """The calls that export a sparse result, or copy a dense one into place."""
         name, values = self.name, f"values of {self.name}"
         if not self.sparse:
             unpacked = (held(name), handle(values), handle("size"), handle("one value"), NULL)
@@ -244,9 +244,9 @@ def _graphblas(
     before: Sequence[ExternalCall] = (),
     helpers: Sequence[_GraphTensor] = (),
 ) -> ExternalFunction:
-    """A function whose tensors are matrices of the library; those named in ``sparse`` are sparse.
+    """A function on matrices of the library; those named in ``sparse`` are sparse.
 
-    ``helpers`` are matrices that only the calls ``before`` it and itself know.
+    ``helpers`` are temporary matrices of the calls ``before`` it.
     """
     stated = parse_capability(statement)
     used = dict.fromkeys((*accesses(stated.value), stated.result))
@@ -291,9 +291,9 @@ def _product(result: str, *, adds: bool = False, symbol: str = "GrB_mxm") -> Ext
 
 
 def _sampled(name: str, sparse: str, *, transposed: bool = False) -> ExternalFunction:
-    """A product that is computed where another matrix has something, and times that.
+    """A product that is computed where another matrix has entries, times those.
 
-    With its second operand ``transposed`` the library makes a dot of two rows for each place.
+    With its second operand ``transposed``, the library computes a dot product of rows for each.
     """
     mask = _MASKED_TRANSPOSED if transposed else _MASKED
     within = _GraphTensor(name="t", variables="ik", sparse=True)
@@ -340,4 +340,4 @@ FUNCTIONS: Mapping[str, ExternalFunction] = MappingProxyType(
         )
     }
 )
-"""All functions by name; those of masks sample a product, of sparse or of dense operands."""
+"""All functions by name; sampled ones take a mask, and sparse or dense operands."""

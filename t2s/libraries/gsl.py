@@ -1,7 +1,7 @@
-"""The GNU Scientific Library, where Debian's is installed: structs over our data, no copies.
+"""The GNU Scientific Library, Debian's package: structs over our arrays, without copies.
 
-It is under the GPL, version 3: t2s loads it if a user asks for its functions, and never needs it.
-Its handler of errors would end the process, so it is switched off, and statuses are read.
+It is under the GPL, version 3: t2s only loads it when a user calls its functions.  Its error
+handler would abort the process, so it is switched off, and statuses are checked.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PLAIN, _UPPER = enumerator(111), enumerator(121)
 
 
 def _struct(tensor: Access) -> CallTerm:
-    """A vector or a matrix of the library over our values; of a scalar the address alone."""
+    """A vector or a matrix struct over our values; for a scalar, its address."""
     name, data = tensor.tensor, (DataOf(tensor=tensor.tensor), NULL, enumerator(0))
     sizes = tuple(DimensionOf(variable=variable) for variable in tensor.variables)
     if not sizes:

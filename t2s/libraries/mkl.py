@@ -1,8 +1,8 @@
 """MKL: its BLAS, and products of compressed rows by handles.  Proprietary, 650 MB installed.
 
-It runs sequentially here, which has to be chosen before its first call; integers have 32 bits.  It
-is for x86-64 alone, whose convention hands a struct of three integers over in two registers.  Its
-sum of compressed rows is not described: that of two matrices without any value fails.
+Its sequential mode and 32-bit integers are selected before its first call.  The description is for
+x86-64 only, whose ABI passes a struct of three integers in two registers.  The sum of compressed
+rows is not described: it fails for two matrices without entries.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _STATUS = ReturnedStatus(
 )
 _PLAIN, _BY_ROWS = enumerator(10), enumerator(101)
 _GENERAL = (CallNumber(value=20, type=Int(64)), CallNumber(value=0, type=Int(64)))
-"""A struct that says that a matrix has no property."""
+"""The struct of a matrix descriptor for a general matrix."""
 
 
 def _call(symbol: str, *arguments: CallTerm) -> ExternalCall:
@@ -63,7 +63,7 @@ def _call(symbol: str, *arguments: CallTerm) -> ExternalCall:
 
 
 def _made(letter: str, access: Access) -> ExternalCall:
-    """A handle over compressed rows, which are not copied: where rows begin, and where they end."""
+    """Create a handle over compressed rows, by the starts and the ends of rows, without copies."""
     tensor = access.tensor
     begin, end = (
         ArrayOfLevelOf(tensor=tensor, level=1, array="pos", first=first) for first in (0, 1)
@@ -77,7 +77,7 @@ def _made(letter: str, access: Access) -> ExternalCall:
 
 
 def _handed_back(letter: str) -> tuple[ExternalCall, ...]:
-    """The calls that put a sparse result in order, and say where its arrays are."""
+    """The calls that sort a sparse result, and export its arrays."""
     names = ("z", "base", "rows", "columns", "pos", "ends", "crd", "values")
     return (
         _call("mkl_sparse_order", held("z")),
@@ -145,4 +145,4 @@ FUNCTIONS: Mapping[str, ExternalFunction] = MappingProxyType(
         **in_both_floats(_functions),
     }
 )
-"""All functions by name; those that begin with ``sp`` behind their letter are of sparse rows."""
+"""All functions by name; sparse ones have ``sp`` after the letter of their type."""

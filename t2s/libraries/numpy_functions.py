@@ -1,4 +1,4 @@
-"""Functions of numpy: always there, for all types that it computes in the type of its operands."""
+"""Functions of numpy, always available, for all types that numpy preserves."""
 
 from __future__ import annotations
 

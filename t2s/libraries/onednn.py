@@ -1,4 +1,4 @@
-"""oneDNN: its matrix product, by rows, which says by a status how it went."""
+"""oneDNN: its row-major matrix product, which returns a status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The registry of all functions that t2s knows, by their libraries' names: ``blas.sgemm``."""
+"""The registry of all shipped functions, by library and name: ``blas.sgemm``."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ LIBRARIES: Mapping[str, Library] = MappingProxyType(
         )
     }
 )
-"""All libraries; the first four need nothing but what t2s does."""
+"""All libraries; the first four come with the dependencies of t2s."""
 
 CORE = ("numpy", "blas", "scipy", "vector")
-"""Those that are always there."""
+"""Those that are always available."""
 
 
 def function_named(text: str, location: SourceLocation | None) -> ExternalFunction:
-    """The function that ``library.function`` says.  Raises ``UserError`` if there is none."""
+    """The function called ``library.function``.  Raises ``UserError`` for an unknown name."""
     library, dot, name = text.strip().partition(".")
     if dot and library in LIBRARIES and name in LIBRARIES[library].functions:
         return LIBRARIES[library].functions[name]
@@ -90,5 +90,5 @@ def function_named(text: str, location: SourceLocation | None) -> ExternalFuncti
 
 
 def available() -> tuple[Availability, ...]:
-    """Of each library: whether it is there, its version, where it was found, or why not."""
+    """The availability of each library: its version and location, or why it is not available."""
     return tuple(availability(library.description) for library in LIBRARIES.values())

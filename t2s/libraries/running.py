@@ -1,6 +1,6 @@
-"""A mapping on arrays: loops over fixed variables and tiles, views, copies where steps do not suit.
+"""Running a mapping on arrays: loops over fixed variables and tiles, views, and copies.
 
-Operands are never written: a function that overwrites one gets a copy in the place of the result.
+Operands are never written: a function that overwrites one gets a copy in the result.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ Operand = Array | SparseTensor
 
 @dataclass
 class CallTally:
-    """What running a mapping took: calls, and bytes of copies that its operands needed.
+    """Counters of a run: calls, and bytes of operands that had to be copied.
 
-    Of hardware the ``cycles`` of all calls.  ``partial`` bytes are results of calls that are summed
+    For hardware, ``cycles`` of all calls.  ``partial`` are bytes of partial results that are added
     up outside of the function, which took ``summing`` seconds.
     """
 
@@ -56,11 +56,10 @@ class CallTally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOfMapping:
-    """What a mapping is run on: operands by the names of the capability, of the type ``kind``.
+    """A mapping with its operands, by the names of the capability, of the type ``kind``.
 
-    No extent may be 0: functions are not called with nothing.  ``tiles`` are those of the modes
-    that have any.  ``in_loops`` makes many calls by address in compiled loops, and returns the
-    status of one that failed.
+    Extents must be positive.  ``tiles`` are those of the tiled modes.  ``in_loops`` makes many
+    calls by address in compiled loops, and returns the status of one that failed.
     """
 
     mapping: PartMapping
@@ -118,7 +117,7 @@ class _MappingRun:
         return target.reshape([self.extents[name] for name in mapping.variables])
 
     def _in_loops(self, target: Array, make: Callable[[LoopedCalls], int | None]) -> bool:
-        """Make all calls at once, if compiled loops can; whether they did."""
+        """Make all calls in compiled loops, if that is possible; returns whether it was."""
         run = self.run
         looped = looped_mapping(
             LoopedMapping(
@@ -162,13 +161,13 @@ class _MappingRun:
         )
 
     def _shape(self, one: OperandView) -> tuple[list[int], list[int]]:
-        """The order of the modes of an operand without the fixed ones, and what they become."""
+        """The permutation of an operand's unfixed modes, and the shape after fusing them."""
         names = [name for name in one.access.variables if name not in self.mapping.fixed]
         wanted = [name for mode in one.modes for name in mode]
         return view_order(names, wanted), [mode_extent(mode, self.extents) for mode in one.modes]
 
     def _seen(self, one: OperandView, at: Mapping[str, int]) -> Operand:
-        """The operand as the function sees it: slices, order of modes, fused and added ones."""
+        """The operand as the function sees it: sliced, permuted, with fused and promoted modes."""
         given = self.run.operands[one.name]
         if isinstance(given, SparseTensor):
             fixed = {mode: at[name] for mode, name in enumerate(one.access.variables) if name in at}
@@ -182,7 +181,7 @@ class _MappingRun:
         return seen
 
     def _tiles(self, views: Mapping[str, Operand], target: Array, *, sums: bool) -> None:
-        """Call the function for every tile; ``sums`` if results are added to the target."""
+        """Call the function for every tile; with ``sums``, results are added to the target."""
         modes = list(dict.fromkeys(mode for one in self.mapping.operands for mode in one.modes))
         cut = [mode for mode in modes if mode_name(mode) in self.sizes and mode]
         summed = set(self.mapping.summed)
@@ -199,7 +198,7 @@ class _MappingRun:
     def _piece(
         self, one: OperandView, view: Operand, at: Mapping[Mode, tuple[int, int, int]]
     ) -> Operand:
-        """A tile of an operand, with zeros behind its end where it is padded."""
+        """A tile of an operand, padded with zeros if necessary."""
         if isinstance(view, SparseTensor):
             rows = rows_of(view.format)
             if rows is None or one.modes[rows] not in at:
@@ -222,7 +221,7 @@ class _MappingRun:
         *,
         more: bool,
     ) -> None:
-        """One call, whose result goes into the target or is added to it."""
+        """Make a call, and write its result into the target or add it."""
         result = self.mapping.result
         shape = _padded_shape(result, target.shape, at)
         needs = self.capability.needs_of(self.result_name)
@@ -248,7 +247,7 @@ class _MappingRun:
             target[...] = inner
 
     def _handed(self, parts: Mapping[str, Operand]) -> dict[str, Any]:
-        """The operands of a call, with the steps that the function takes; nobody writes them."""
+        """The operands of a call, read-only, with strides that the function takes."""
         handed: dict[str, Any] = dict(parts)
         for name, part in parts.items():
             if isinstance(part, np.ndarray):
@@ -297,18 +296,18 @@ class _MappingRun:
 
 
 def _read_only(tensor: SparseTensor) -> SparseTensor:
-    """The tensor over the same arrays, which nobody can write through it."""
+    """A read-only tensor over the same arrays."""
     levels = [{name: _locked(array) for name, array in level.items()} for level in tensor.levels]
     return as_stored(tensor.shape, tensor.format, levels, _locked(tensor.values), fill=tensor.fill)
 
 
 def _locked(array: Array) -> Array:
-    """The array where it is, which nobody can write or allow to be written."""
+    """A read-only view that cannot be made writable."""
     return np.asarray(memoryview(array).toreadonly())  # type: ignore[arg-type]
 
 
 def _index(place: Sequence[Any]) -> Any:
-    """An index that gives a view, also of one element."""
+    """An index that yields a view, even of a single element."""
     return (*place, ...)
 
 
@@ -333,7 +332,7 @@ def _padded_shape(
 
 
 def bytes_of(value: Operand) -> int:
-    """Bytes of an array or of all arrays of a stored tensor."""
+    """The bytes of an array, or of all arrays of a sparse tensor."""
     if isinstance(value, SparseTensor):
         arrays = sum(array.nbytes for level in value.levels for array in level.values())
         return int(arrays + value.values.nbytes)

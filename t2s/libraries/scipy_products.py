@@ -1,4 +1,4 @@
-"""Products and sums of ``scipy.sparse``: operands compressed, as they are stored."""
+"""Products and sums of ``scipy.sparse``, on compressed operands without copies."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""TBLIS: contractions of any order and with any steps, without copies, by one call.
+"""TBLIS: contractions of any order and with any strides, without copies, in one call.
 
-Each mode has a label; a label that the result does not have is summed over.  Tensors are structs
-that a function of the library fills in, so they are opaque here; each has a scale, which is 0 of a
-result that is not added to.  A call uses one thread, which is one of its arguments.
+Each mode has a label; labels that the result lacks are summed over.  Tensors are opaque structs
+that the library initializes; each has a scale, which is 0 for a result that is not added to.  The
+number of threads is an argument, and is one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TBLIS = LibraryOf(
 )
 
 _STRUCT = 256
-"""Bytes for a tensor, or a scalar, of the library; they take less than half of it."""
+"""Bytes reserved for a struct of a tensor or a scalar: more than twice its size."""
 
 
 def _struct(tensor: str) -> CallTerm:
@@ -44,7 +44,7 @@ def _struct(tensor: str) -> CallTerm:
 
 
 def _filled(letter: str, type: Type, tensor: str, scale: float) -> ExternalCall:
-    """The call that makes a tensor of the library over our values."""
+    """The call that initializes a tensor struct over our values."""
     return ExternalCall(
         symbol=f"tblis_init_tensor_scaled_{letter}",
         arguments=(
@@ -55,7 +55,7 @@ def _filled(letter: str, type: Type, tensor: str, scale: float) -> ExternalCall:
 
 
 def _called(symbol: str, tensors: str, more: tuple[CallTerm, ...] = ()) -> ExternalCall:
-    """A call by one thread, with the kernels for this CPU."""
+    """A call with one thread, and the library's kernels for this CPU."""
     pairs = [(_struct(name), LabelsOf(tensor=name)) for name in tensors]
     given = (one for pair in pairs for one in pair)
     one_thread = ValueOfSymbol(symbol="tblis_single")

@@ -1,7 +1,7 @@
-"""Functions of some elements at a time, in registers of the CPU: LLVM vectors, compiled here.
+"""Functions on CPU vectors: LLVM code that is compiled here.
 
-``add8`` adds eight floats by one instruction of AVX, so it is for extent 8 and no other: what is
-longer is cut into tiles, and the last one is padded [Mosaic, sec. 4.2].
+``add8`` adds eight floats by one AVX instruction, so its extent is 8: longer operands are tiled,
+and the last tile is padded [Mosaic, sec. 4.2].
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _INTEGER = MappingProxyType({Op.ADD: "add", Op.SUBTRACT: "sub", Op.MULTIPLY: "mu
 
 @dataclass(slots=True)
 class _VectorText:
-    """The instructions of one function, as they are written."""
+    """The instructions of one function so far."""
 
     type: Type
     lanes: int
@@ -58,13 +58,13 @@ class _VectorText:
         return f"<{self.lanes} x {self.element}>"
 
     def made(self, instruction: str) -> str:
-        """A value by an instruction."""
+        """Emit an instruction; returns its value."""
         name = f"%value{len(self.lines)}"
         self.lines.append(f"  {name} = {instruction}")
         return name
 
     def value(self, term: Expression) -> str:
-        """A term as a vector.  Raises ``UserError`` for what vectors do not compute."""
+        """Emit a term as a vector.  Raises ``UserError`` for unsupported terms."""
         operators = _FLOAT if self.type.is_float else _INTEGER
         match term:
             case Access(tensor=name):
@@ -105,7 +105,7 @@ class _VectorText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorFunction:
-    """What is compiled: a statement without a condition, a type, and how many elements."""
+    """A function to compile: a statement without a condition, a type, and a number of lanes."""
 
     name: str
     statement: str
@@ -119,7 +119,7 @@ def _tensors(stated: Capability) -> list[str]:
 
 
 def _checked(one: VectorFunction, where: SourceLocation) -> Capability:
-    """The statement of a function of vectors."""
+    """The parsed statement of a vector function; raises ``UserError``."""
     stated = parse_capability(one.statement, where)
     checked_kind("the type of a vector", one.type, Type, "such as t2s.Float(32)")
     used = (stated.result, *accesses(stated.value))
@@ -167,7 +167,7 @@ def _text(one: VectorFunction, stated: Capability, where: SourceLocation) -> str
 
 
 def vector_functions(*functions: VectorFunction) -> Mapping[str, ExternalFunction]:
-    """Functions of vectors by name, compiled together when the first of them is called."""
+    """Vector functions by name, compiled together when the first of them is called."""
     where = user_location()
     stated = {function.name: _checked(function, where) for function in functions}
     texts = (_text(function, stated[function.name], where) for function in functions)
@@ -194,7 +194,7 @@ def vector_functions(*functions: VectorFunction) -> Mapping[str, ExternalFunctio
 def make_vector_function(
     statement: str, *, lanes: int = 8, type: Type = FLOAT, name: str = "vector"
 ) -> ExternalFunction:
-    """A function of ``lanes`` elements at a time, compiled for this CPU: ``z(i) = x(i) * y(i)``.
+    """A function on ``lanes`` elements, compiled for this CPU: ``z(i) = x(i) * y(i)``.
 
     Its instructions follow the statement one by one: nothing is reordered or fused.  Raises
     ``UserError`` for a statement of more than ``+``, ``-``, ``*``, ``/`` of floats, and numbers.
@@ -219,7 +219,7 @@ FUNCTIONS: Mapping[str, ExternalFunction] = vector_functions(
         for bits, lanes in ((32, 8), (64, 4))
     )
 )
-"""All functions by name: eight floats of 32 bits, or four of 64, are a register of AVX."""
+"""All functions by name: an AVX register holds eight float32 or four float64."""
 
 VECTORS = FUNCTIONS["add8"].library or LibraryOf(name=_NAME)
 """Their library."""

@@ -1,1 +1,1 @@
-"""Stages of concrete index notation as loops that run on this CPU, or that are printed as C."""
+"""Stages of concrete index notation as loops, compiled for this CPU or printed as C."""

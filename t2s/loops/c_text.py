@@ -1,7 +1,8 @@
-"""Loops as C: a function for each, with its arguments one by one.
+"""Printing loops as C: a function for each stage, with one parameter for each argument.
 
-Arrays that grow and numbers that are handed back are given by address.  Integers wrap around with
-``-fwrapv``; no product is fused with a sum with ``-ffp-contract=off``.
+Arrays that grow and numbers that are returned are passed by address.  The program has to be
+compiled with ``-fwrapv``, so that integers wrap around, and ``-ffp-contract=off``, so that no
+product is fused with a sum.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ _LOGIC = {Op.AND: "&&", Op.OR: "||"}
 
 
 def c_type(type: Type) -> str:
-    """The type of C."""
+    """The C type of values of a type."""
     match type.kind:
         case Kind.BOOL:
             return "bool"
@@ -93,7 +94,7 @@ def c_type(type: Type) -> str:
 
 
 def c_number(value: float | int | bool, type: Type) -> str:
-    """A literal; floats are exact, by their bits."""
+    """A literal; floats are written in hexadecimal, which is exact."""
     if type.is_bool:
         return "true" if value else "false"
     if type.is_float:
@@ -117,7 +118,7 @@ def c_number(value: float | int | bool, type: Type) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CParameter:
-    """A parameter of a function in C, and the argument that it is."""
+    """A parameter of a function in C, and the argument behind it."""
 
     argument: LoopArray | LoopNumber
     declared: str
@@ -134,7 +135,7 @@ class CFunction:
 
 
 def c_function(function: LoopFunction, name: str, skipped: Sequence[str] = ()) -> CFunction:
-    """The function under a name, static; arguments that are ``skipped`` are not parameters."""
+    """A static function of this name; ``skipped`` arguments are not parameters."""
     return _Printer(function, name, skipped).printed()
 
 
@@ -147,8 +148,8 @@ class _Printer:
     by_address: dict[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # one letter before each: so none is a word or a macro of C, or a function of a library
-        supply = Identifiers(lambda wanted: f"v_{plain(wanted)}")
+        # a prefix, so that no name is a keyword or a macro of C, or a function of a library
+        supply = Identifiers(lambda name: f"v_{plain(name)}")
         for argument in self.function.arguments:
             self.names[argument.name] = supply.fresh(argument.name)
             self.by_address[argument.name] = (
@@ -158,14 +159,16 @@ class _Printer:
             )
         self.declared: dict[str, str] = {}
         for term in walk(self.function):
-            found = _definition(term)
-            if found is not None and found[0] not in self.names:
-                self.names[found[0]] = supply.fresh(found[0])
-                self.declared[found[0]] = c_type(found[1])
+            definition = _definition(term)
+            if definition is not None and definition[0] not in self.names:
+                self.names[definition[0]] = supply.fresh(definition[0])
+                self.declared[definition[0]] = c_type(definition[1])
 
     def printed(self) -> CFunction:
         parameters = tuple(
-            self._parameter(one) for one in self.function.arguments if one.name not in self.skipped
+            self._parameter(argument)
+            for argument in self.function.arguments
+            if argument.name not in self.skipped
         )
         listed = ",\n    ".join(parameter.declared for parameter in parameters) or "void"
         lines = [f"static int {self.name}(", f"    {listed})", "{"]
@@ -177,14 +180,16 @@ class _Printer:
             name=self.name, text="".join(f"{line}\n" for line in lines), parameters=parameters
         )
 
-    def _parameter(self, one: LoopArray | LoopNumber) -> CParameter:
-        name, stars = self.names[one.name], "*" if self.by_address[one.name] else ""
-        if isinstance(one, LoopArray):
-            const = "" if one.written else "const "
-            declared = f"{const}{c_type(one.type)} *{stars}{name}"
+    def _parameter(self, argument: LoopArray | LoopNumber) -> CParameter:
+        name, stars = self.names[argument.name], "*" if self.by_address[argument.name] else ""
+        if isinstance(argument, LoopArray):
+            const = "" if argument.written else "const "
+            declared = f"{const}{c_type(argument.type)} *{stars}{name}"
         else:
             declared = f"int64_t {stars}{name}"
-        return CParameter(argument=one, declared=declared, by_address=self.by_address[one.name])
+        return CParameter(
+            argument=argument, declared=declared, by_address=self.by_address[argument.name]
+        )
 
     def _named(self, name: str) -> str:
         return f"(*{self.names[name]})" if self.by_address.get(name) else self.names[name]
@@ -204,9 +209,8 @@ class _Printer:
                 yield f"{indent}for ({at} = {first}; {at} < {last}; {at}++) {{"
                 yield from self._block(body, depth + 1)
                 yield f"{indent}}}"
-            case WhileLoop(head=head, condition=condition, body=body):
+            case WhileLoop(condition=condition, body=body):
                 yield f"{indent}for (;;) {{"
-                yield from self._block(head, depth + 1)
                 yield f"{indent}    if (!({self._value(condition)}))"
                 yield f"{indent}        break;"
                 yield from self._block(body, depth + 1)
@@ -250,13 +254,13 @@ class _Printer:
         return f"{self._named(array)}[{self._value(index)}]"
 
     def _call(self, call: LoopCall) -> str:
-        given = ", ".join(
+        arguments = ", ".join(
             f"(void *)&{self._element(argument.array, argument.index)}"
             if isinstance(argument, ElementAddress)
             else self._value(argument)
             for argument in call.arguments
         )
-        text = f"{call.symbol}({given})"
+        text = f"{call.symbol}({arguments})"
         return text if call.returns is None else f"{self._named(call.result)} = {text}"
 
     def _value(self, expr: Expr) -> str:
@@ -266,20 +270,22 @@ class _Printer:
             case Local(name=name):
                 return self._named(name)
             case Select(condition=condition, if_true=first, if_false=second):
-                texts = (self._value(one) for one in (condition, first, second))
+                texts = (self._value(operand) for operand in (condition, first, second))
                 return "({} ? {} : {})".format(*texts)
             case Cast(value=value, type=type):
                 return f"({c_type(type)}){self._value(value)}"
             case Apply(operator=operator, operands=operands, type=type):
-                return self._operator(operator, [self._value(one) for one in operands], type)
+                return self._operator(
+                    operator, [self._value(operand) for operand in operands], type
+                )
         raise InternalError(f"{expr.__class__.__name__} in loops")
 
-    def _operator(self, operator: Op, given: Sequence[str], type: Type) -> str:
+    def _operator(self, operator: Op, operands: Sequence[str], type: Type) -> str:
         if operator is Op.NOT:
-            return f"!{given[0]}"
+            return f"!{operands[0]}"
         if operator is Op.NEGATE:
-            return _wrapped(f"(-{given[0]})", type)
-        left, right = given
+            return _wrapped(f"(-{operands[0]})", type)
+        left, right = operands
         if operator in (Op.MINIMUM, Op.MAXIMUM):
             sign = "<" if operator is Op.MINIMUM else ">"
             return f"({right} {sign} {left} ? {right} : {left})"
@@ -289,7 +295,7 @@ class _Printer:
 
 
 def _wrapped(text: str, type: Type) -> str:
-    """Integers that C computes in wider ones wrap around."""
+    """Wrap around integers that C promotes to ``int``."""
     if type.is_float:
         return text if type.bits == 64 else f"(float){text}"
     narrow = type.bits < 32 and not type.is_bool
@@ -297,7 +303,7 @@ def _wrapped(text: str, type: Type) -> str:
 
 
 def _definition(term: object) -> tuple[str, Type] | None:
-    """The local that a statement gives a value, and its type."""
+    """The local that a statement assigns, and its type."""
     match term:
         case SetLocal(name=name, value=value):
             return name, value.type

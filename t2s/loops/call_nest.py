@@ -1,7 +1,7 @@
-"""Loops around calls of a function by its address: what they depend on, and as statements.
+"""Loops around calls of a function by its address.
 
-All that a call is given is known before the loops, but for the addresses of tensors, which move by
-a step for each loop.
+All arguments of a call are known before the loops, except for the addresses of tensors, which
+advance by a stride for each loop.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from t2s.sparse_repr.semiring import Semiring
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorAddress(Term):
-    """The address of the first value of a tensor, an operand or the result, in this call."""
+    """The address of the first value of an operand or the result in this call."""
 
     tensor: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermAddress(Term):
-    """The address of a number of a type, or of the first of several, which stays the same."""
+    """The address of one or several numbers of a type, the same in all calls."""
 
     number: int
     type: Type
@@ -34,7 +34,7 @@ class TermAddress(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermValue(Term):
-    """A number of a type, an integer, which stays the same."""
+    """An integer of a type, the same in all calls."""
 
     number: int
     type: Type
@@ -42,18 +42,18 @@ class TermValue(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NestedCall(Term):
-    """Calls of a function for all numbers of some loops.
+    """Calls of a function for all iterations of some loops.
 
     Attributes
     ----------
     symbol: the function's name in C.
-    arguments: tensors, and terms by their number; values that are known as constants.
-    loops: the names of the loops, outermost first; ``moves`` those that move each tensor.
+    arguments: tensors, and terms by their number; known values are constants.
+    loops: the names of the loops, outermost first; ``moves``: those that advance each tensor.
     result: the tensor that is written; ``returned`` if it is what the call returns.
-    buffered: the number of modes of a result that is written elsewhere first, and then added.
-    padded: the operands that are copied among zeros first, with the number of their modes.
-    sums: whether results are added to what is there.
-    good: the returned numbers that are not errors, if what it returns is a status.
+    buffered: the number of modes of a result that is computed in a buffer, and then added.
+    padded: the operands that are copied to a zero-padded buffer, with the number of their modes.
+    sums: whether results are added to the target.
+    good: the returned numbers that are not errors, if the function returns a status.
     """
 
     symbol: str
@@ -82,27 +82,27 @@ def loop_extent(name: str) -> str:
 
 
 def move_of(tensor: str, name: str) -> str:
-    """The argument with the elements by which a loop moves a tensor."""
+    """The argument with the stride by which a loop advances a tensor, in elements."""
     return f"{tensor} step {name}"
 
 
 def term_name(number: int) -> str:
-    """The argument that a term of the call is."""
+    """The argument for a term of the call."""
     return f"term {number}"
 
 
 def mode_extent_name(tensor: str, mode: int) -> str:
-    """The argument with the extent of a mode of what is copied: a tensor, or a buffer."""
+    """The argument with the extent of a mode of a tensor or a buffer that is copied."""
     return f"{tensor} mode {mode} extent"
 
 
 def padded_name(tensor: str) -> str:
-    """The argument in which an operand has zeros behind its end."""
+    """The argument with the zero-padded buffer of an operand."""
     return f"{tensor} padded"
 
 
 def mode_step_name(tensor: str, mode: int) -> str:
-    """The argument with the step of a mode of what is copied."""
+    """The argument with the stride of a mode of what is copied."""
     return f"{tensor} mode {mode}"
 
 
@@ -118,9 +118,11 @@ def nest_of(nest: NestedCall) -> LoopFunction:
     return writer.function()
 
 
-def _loops(writer: LoopWriter, nest: NestedCall, left: list[str], at: dict[str, Expr]) -> None:
-    if left:
-        name, *others = left
+def _loops(
+    writer: LoopWriter, nest: NestedCall, loops_left: list[str], at: dict[str, Expr]
+) -> None:
+    if loops_left:
+        name, *others = loops_left
         extent = writer.number(loop_extent(name))
         with writer.counting(name, number(0), extent) as coordinate:
             _loops(writer, nest, others, {**at, name: coordinate})
@@ -136,7 +138,7 @@ def _loops(writer: LoopWriter, nest: NestedCall, left: list[str], at: dict[str, 
 
 
 def _one_call(writer: LoopWriter, nest: NestedCall, places: dict[str, Expr]) -> None:
-    """A call at these places of its tensors, and what becomes of its result."""
+    """A call at these positions of its tensors, with copies before and after it."""
     arithmetic = Arithmetic(type=nest.type, semiring=nest.semiring)
     if nest.buffered is not None:
         writer.array(BUFFER, nest.type, written=True)
@@ -146,18 +148,20 @@ def _one_call(writer: LoopWriter, nest: NestedCall, places: dict[str, Expr]) -> 
         copy = _Copy(tensor, tensor, modes, target=among)
         _over_modes(writer, nest, copy, places[tensor], number(0))
     arguments = tuple(_argument(writer, nest, argument, places) for argument in nest.arguments)
-    found = writer.call(FUNCTION, nest.symbol, arguments, nest.returns)
-    if nest.good is not None and found is not None:
+    returned = writer.call(FUNCTION, nest.symbol, arguments, nest.returns)
+    if nest.good is not None and returned is not None:
         good: Expr | None = None
         for status in nest.good:
-            same = equals(Cast(value=found, type=number(0).type), number(status))
+            same = equals(Cast(value=returned, type=number(0).type), number(status))
             good = same if good is None else good | same
         assert good is not None
         with writer.where(~good):
-            writer.set(local(STATUS), Cast(value=found, type=number(0).type))
+            writer.set(local(STATUS), Cast(value=returned, type=number(0).type))
             writer.end_with(number(1))
-    if nest.returned and found is not None:
-        value: Expr = found if found.type == nest.type else Cast(value=found, type=nest.type)
+    if nest.returned and returned is not None:
+        value: Expr = (
+            returned if returned.type == nest.type else Cast(value=returned, type=nest.type)
+        )
         place = places[nest.result]
         if nest.sums:
             before = writer.load("before", nest.result, place, nest.type)
@@ -170,7 +174,7 @@ def _one_call(writer: LoopWriter, nest: NestedCall, places: dict[str, Expr]) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """What is copied: as many elements as ``extents`` has along its modes; zeros if no target."""
+    """A copy of as many elements as ``extents`` has along its modes; zeros if it has no target."""
 
     extents: str
     source: str
@@ -182,7 +186,7 @@ class _Copy:
 def _over_modes(
     writer: LoopWriter, nest: NestedCall, copy: _Copy, source: Expr, target: Expr, mode: int = 0
 ) -> None:
-    """Copy from a place of the source to one of the target, or fill the source with zeros."""
+    """Copy from a position of the source to one of the target, or fill the source with zeros."""
     if mode < copy.modes:
         extent = writer.number(mode_extent_name(copy.extents, mode))
         with writer.counting("mode", number(0), extent) as coordinate:
@@ -207,10 +211,10 @@ def _over_modes(
 def _argument(
     writer: LoopWriter,
     nest: NestedCall,
-    one: TensorAddress | TermAddress | TermValue | Expr,
+    argument: TensorAddress | TermAddress | TermValue | Expr,
     places: dict[str, Expr],
 ) -> ElementAddress | Expr:
-    match one:
+    match argument:
         case TensorAddress(tensor=tensor) if tensor == nest.result and nest.buffered is not None:
             return ElementAddress(array=BUFFER, index=number(0))
         case TensorAddress(tensor=tensor) if tensor in dict(nest.padded):
@@ -223,4 +227,4 @@ def _argument(
             value = writer.number(term_name(at))
             return value if type == value.type else Cast(value=value, type=type)
         case _:
-            return one
+            return argument

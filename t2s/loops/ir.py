@@ -1,9 +1,9 @@
-"""Loops as statements over arrays: what becomes machine code or C, and how it is written.
+"""Loops as statements over arrays, which become machine code or C, and a writer for them.
 
 Expressions are those of ``core.expr`` over ``Local`` names, and touch no memory: statements load
-and store.  Coordinates and positions are ``int64``, whatever the integers of an array are.  A
-function takes a table of numbers of 64 bits: addresses of arrays, and numbers, in the order of its
-arguments, behind the address of what makes room in arrays that grow.
+and store.  Coordinates and positions are ``int64``, whatever the integer type of an array.  A
+function takes a table of 64-bit words: the address of the function that grows arrays, then the
+addresses of arrays and the numbers, in the order of the arguments.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LARGEST_COORDINATE = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopArray(Term):
-    """An array that a function reads or writes; ``grows`` names those that get room together."""
+    """An array that a function reads or writes; arrays with the same ``grows`` grow together."""
 
     name: str
     type: Type
@@ -37,7 +37,7 @@ class LoopArray(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopNumber(Term):
-    """An ``int64`` that a function is given, and hands back as it is then if it is ``returned``."""
+    """An ``int64`` argument; if ``returned``, its final value is written back to the table."""
 
     name: str
     returned: bool = False
@@ -45,7 +45,7 @@ class LoopNumber(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetLocal(Term):
-    """A local gets a value; the first time this is its definition."""
+    """Assign a local; the first assignment defines it."""
 
     name: str
     value: Expr
@@ -53,7 +53,7 @@ class SetLocal(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadElement(Term):
-    """A local gets an element of an array: an integer of an index array as ``int64``."""
+    """Load an element of an array into a local; index arrays are converted to ``int64``."""
 
     name: str
     array: str
@@ -63,7 +63,7 @@ class LoadElement(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreElement(Term):
-    """An element of an array gets a value."""
+    """Store a value into an element of an array."""
 
     array: str
     index: Expr
@@ -72,7 +72,7 @@ class StoreElement(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountingLoop(Term):
-    """The body for every number from ``start`` below ``end``."""
+    """Run the body for every number from ``start`` up to, but not including, ``end``."""
 
     name: str
     start: Expr
@@ -82,16 +82,15 @@ class CountingLoop(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhileLoop(Term):
-    """``head`` computes the condition, before each iteration."""
+    """Run the body while a condition holds, tested before each iteration."""
 
-    head: tuple[LoopStatement, ...]
     condition: Expr
     body: tuple[LoopStatement, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopBranch(Term):
-    """The body where a condition holds."""
+    """Run the body if a condition holds, and ``otherwise`` if not."""
 
     condition: Expr
     body: tuple[LoopStatement, ...]
@@ -100,7 +99,7 @@ class LoopBranch(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MakeRoom(Term):
-    """The arrays of a group hold at least ``needed`` elements behind this; else the run ends."""
+    """Grow the arrays of a group to at least ``needed`` elements; if that fails, the run ends."""
 
     group: str
     needed: Expr
@@ -116,9 +115,9 @@ class ElementAddress(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopCall(Term):
-    """A call of a function by its address, an argument of that name; in C by its ``symbol``.
+    """A call through the address in the argument ``function``; in C by its ``symbol``.
 
-    Arguments are addresses, and values as they are typed; what it returns becomes a local.
+    Arguments are addresses, and values by their types; the returned value becomes a local.
     """
 
     function: str
@@ -130,7 +129,7 @@ class LoopCall(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndWith(Term):
-    """The function ends here, and returns this number, which is not 0."""
+    """Return from the function with this status, which is not 0."""
 
     status: Expr
 
@@ -152,7 +151,7 @@ LoopStatement = (
 class LoopFunction(Term):
     """A function: its arguments in the order of its table, and its body.
 
-    A ``group`` of arrays that grow has a number argument, its capacity, of the group's name.
+    Each group of arrays that grow has a number argument of the group's name: its capacity.
     """
 
     arguments: tuple[LoopArray | LoopNumber, ...]
@@ -167,7 +166,7 @@ class LoopFunction(Term):
         raise KeyError(name)
 
     def slot(self, name: str) -> int:
-        """The place of an argument in the table; the first place is that of ``grow``."""
+        """The index of an argument in the table; index 0 is that of ``grow``."""
         return 1 + [argument.name for argument in self.arguments].index(name)
 
 
@@ -201,7 +200,7 @@ def times(left: Expr, right: Expr) -> Expr:
     return left * right
 
 
-# Writing loops: statements one after the other, arguments as they are first asked for.
+# Writing loops: statements in order, arguments when they are first used.
 
 
 class LoopWriter:
@@ -216,9 +215,9 @@ class LoopWriter:
     # -- arguments --------------------------------------------------------------------------------
 
     def array(self, name: str, type: Type, *, written: bool = False, grows: str = "") -> str:
-        """An array among the arguments; the same name is the same array."""
-        made = LoopArray(name=name, type=type, written=written, grows=grows)
-        if self._arguments.setdefault(name, made) != made:
+        """An array argument; the same name is the same array."""
+        argument = LoopArray(name=name, type=type, written=written, grows=grows)
+        if self._arguments.setdefault(name, argument) != argument:
             raise InternalError(f"the array {name} is two arrays")
         self._names.fresh(name)
         if grows and grows not in self._groups:
@@ -227,7 +226,7 @@ class LoopWriter:
         return name
 
     def number(self, name: str, *, returned: bool = False) -> Local:
-        """A number among the arguments."""
+        """A number argument."""
         if name not in self._arguments:
             self._names.fresh(name)
             self._arguments[name] = LoopNumber(name=name, returned=returned)
@@ -238,24 +237,24 @@ class LoopWriter:
     def _add(self, statement: LoopStatement) -> None:
         self._blocks[-1].append(statement)
 
-    def fresh(self, wanted: str, value: Expr) -> Local:
+    def fresh(self, prefix: str, value: Expr) -> Local:
         """A new local with this value."""
-        name = self._names.fresh(wanted)
+        name = self._names.fresh(prefix)
         self._add(SetLocal(name=name, value=value))
         return local(name, value.type)
 
     def set(self, target: Local, value: Expr) -> None:
-        """Another value for a local."""
+        """Assign a local again."""
         self._add(SetLocal(name=target.name, value=value))
 
-    def load(self, wanted: str, array: str, index: Expr, type: Type = INDEX) -> Local:
-        """A new local: an element of an array."""
-        name = self._names.fresh(wanted)
+    def load(self, prefix: str, array: str, index: Expr, type: Type = INDEX) -> Local:
+        """A new local with an element of an array."""
+        name = self._names.fresh(prefix)
         self._add(LoadElement(name=name, array=array, index=index, type=type))
         return local(name, type)
 
     def load_into(self, target: Local, array: str, index: Expr) -> None:
-        """A local becomes an element of an array."""
+        """Load an element of an array into a local."""
         self._add(LoadElement(name=target.name, array=array, index=index, type=target.type))
 
     def store(self, array: str, index: Expr, value: Expr) -> None:
@@ -263,7 +262,7 @@ class LoopWriter:
         self._add(StoreElement(array=array, index=index, value=value))
 
     def make_room(self, group: str, needed: Expr) -> None:
-        """Room for so many elements in the arrays of a group."""
+        """Grow the arrays of a group to this many elements, if they are smaller."""
         self._add(MakeRoom(group=group, needed=needed))
 
     def call(
@@ -273,7 +272,7 @@ class LoopWriter:
         arguments: tuple[ElementAddress | Expr, ...],
         returns: Type | None,
     ) -> Local | None:
-        """Call a function by its address; a new local for what it returns."""
+        """Call a function by its address; returns a new local for its value."""
         self.number(function)
         result = self._names.fresh("returned") if returns is not None else ""
         self._add(
@@ -288,37 +287,29 @@ class LoopWriter:
         return None if returns is None else local(result, returns)
 
     def end_with(self, status: Expr) -> None:
-        """The function ends."""
+        """Return from the function."""
         self._add(EndWith(status=status))
 
     @contextmanager
-    def counting(self, wanted: str, start: Expr, end: Expr) -> Iterator[Local]:
+    def counting(self, prefix: str, start: Expr, end: Expr) -> Iterator[Local]:
         """A loop over numbers."""
-        name = self._names.fresh(wanted)
+        name = self._names.fresh(prefix)
         self._blocks.append([])
         yield local(name)
         body = tuple(self._blocks.pop())
         self._add(CountingLoop(name=name, start=start, end=end, body=body))
 
     @contextmanager
-    def head(self) -> Iterator[list[LoopStatement]]:
-        """Statements that are put elsewhere."""
-        self._blocks.append([])
-        made: list[LoopStatement] = []
-        yield made
-        made += self._blocks.pop()
-
-    @contextmanager
-    def repeating(self, condition: Expr, head: list[LoopStatement] | None = None) -> Iterator[None]:
-        """A loop while a condition holds, which ``head`` computes."""
+    def repeating(self, condition: Expr) -> Iterator[None]:
+        """A loop while a condition holds."""
         self._blocks.append([])
         yield
         body = tuple(self._blocks.pop())
-        self._add(WhileLoop(head=tuple(head or ()), condition=condition, body=body))
+        self._add(WhileLoop(condition=condition, body=body))
 
     @contextmanager
     def where(self, condition: Expr | None) -> Iterator[None]:
-        """Statements where a condition holds; always, if it is ``None``."""
+        """A branch; the statements are unconditional if the condition is ``None``."""
         self._blocks.append([])
         yield
         body = self._blocks.pop()
@@ -329,7 +320,7 @@ class LoopWriter:
 
     @contextmanager
     def otherwise(self) -> Iterator[None]:
-        """Statements where the condition of the branch right before does not hold."""
+        """The else part of the branch just before."""
         before = self._blocks[-1].pop()
         if not isinstance(before, LoopBranch):
             raise InternalError("there is no branch before this")
@@ -339,7 +330,7 @@ class LoopWriter:
         self._add(LoopBranch(condition=before.condition, body=before.body, otherwise=other))
 
     def function(self) -> LoopFunction:
-        """All that was written."""
+        """The finished function."""
         if len(self._blocks) != 1:
             raise InternalError("a loop is not closed")
         return LoopFunction(

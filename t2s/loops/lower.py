@@ -1,20 +1,19 @@
 """From a stage of concrete index notation to loops over arrays.
 
-A loop visits what ``concrete/merge.py`` says: all coordinates, or those of the levels that bound
-it.  One list of coordinates is walked through; several are walked together, each step at the
-smallest coordinate that one of them has.  What is there at a coordinate, and what is not, are
-conditions, so each loop has one body, whatever is merged.
+``concrete/merge.py`` says which coordinates a loop visits: all, or those of the levels that bound
+it.  One list of coordinates is walked by a cursor; several are merged by visiting the smallest
+coordinate under any of their cursors.  Which operands are present at a coordinate is a condition,
+so each loop has a single body, however many lists it merges.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import assert_never
 
 from t2s.core.errors import InternalError
-from t2s.core.expr import TRUE, Const, Expr, Local, Select, apply, conjunction, equals
+from t2s.core.expr import TRUE, Const, Expr, Local, Select, apply, equals
 from t2s.core.ops import Op
 from t2s.core.types import Kind, Type
 from t2s.core.walk import walk
@@ -41,14 +40,13 @@ from t2s.loops.tensor_access import (
 )
 from t2s.sparse_repr.concrete.ir import Assign, Forall, Statement, Where, loops_of, result_of
 from t2s.sparse_repr.concrete.merge import Leaf, Merge, expression_of, merge_of
-from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative, Number
-from t2s.sparse_repr.notation.support import is_strict, vanishes
-from t2s.sparse_repr.notation.types import constant
+from t2s.sparse_repr.notation.ir import Access
+from t2s.sparse_repr.notation.support import StoredValue, StoredValues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoweredStage:
-    """Loops, and the variables over whose extents each workspace goes, by its name."""
+    """Loops, and the variables that index each workspace, by its name."""
 
     function: LoopFunction
     workspaces: tuple[tuple[str, tuple[str, ...]], ...]
@@ -56,7 +54,7 @@ class LoweredStage:
 
 @lru_cache(maxsize=256)
 def lower_to_loops(stage: LoopStage) -> LoweredStage:
-    """The loops of a stage; of stages of late they are kept."""
+    """The loops of a stage, cached."""
     return _StageLowering(stage).lowered()
 
 
@@ -74,14 +72,10 @@ class _StageLowering:
         self.cursors = CursorMaker(
             stage,
             self.writer,
-            {name: (one.list, one.length) for name, one in self.workspaces.items()},
-        )
-        self.values = LoopValues(
-            stage,
-            self.writer,
-            self.arithmetic,
-            self.scalars,
-            {name: workspace.values for name, workspace in self.workspaces.items()},
+            {
+                name: (workspace.list, workspace.length)
+                for name, workspace in self.workspaces.items()
+            },
         )
         names = [self.result.variables[mode] for mode in stage.writes.modes]
         self.ordered = tuple(names)
@@ -100,10 +94,12 @@ class _StageLowering:
 
     def lowered(self) -> LoweredStage:
         self._statement(self.stage.statement, Scope(coordinates={}, reached={}))
-        made = {name: workspace.variables for name, workspace in self.workspaces.items()}
+        variables = {name: workspace.variables for name, workspace in self.workspaces.items()}
         if self.suffix is not None:
-            made[self.result.tensor] = self.suffix.variables
-        return LoweredStage(function=self.writer.function(), workspaces=tuple(sorted(made.items())))
+            variables[self.result.tensor] = self.suffix.variables
+        return LoweredStage(
+            function=self.writer.function(), workspaces=tuple(sorted(variables.items()))
+        )
 
     def _make_temporaries(self) -> None:
         """A local, or a workspace, for each temporary of the stage."""
@@ -119,7 +115,7 @@ class _StageLowering:
                     self.scalars[target.tensor] = self.writer.fresh(target.tensor, zero)
 
     def _make_suffix(self) -> Workspace | None:
-        """A workspace for coordinates of the result that loops inside of a sum visit."""
+        """A workspace for the variables of an appended result whose loops are inside of a sum."""
         if self.appended is None:
             return None
         loops = loops_of(self.stage.statement)
@@ -151,7 +147,7 @@ class _StageLowering:
                 assert_never(statement)
 
     def _forall(self, loop: Forall, scope: Scope) -> None:
-        """A loop, and around one that sums, what the sum is kept in."""
+        """A loop; the outermost loop of a sum also gets the accumulator around it."""
         bottom = _bottom(loop)
         own = bottom.result.tensor == self.result.tensor and bottom.accumulate
         if not own or loop.variable in self.ordered:
@@ -170,7 +166,7 @@ class _StageLowering:
             self._loop(loop, scope)
 
     def _sum_here(self, loop: Forall, scope: Scope) -> None:
-        """The sum of a loop in a local, for one place of the result."""
+        """Accumulate the sum of a loop in a local, for one position of the result."""
         writer = self.writer
         if self.dense is not None:
             place = self.dense.place([scope.coordinates[name] for name in self.ordered])
@@ -193,7 +189,7 @@ class _StageLowering:
         self.appended.append([scope.coordinates[name] for name in self.ordered], value)
 
     def _append_workspace(self, scope: Scope) -> None:
-        """What waits in the workspace, behind the entries of the result."""
+        """Append the entries of the workspace to the result."""
         work, writer = self.suffix, self.writer
         assert work is not None
         work.finish()
@@ -236,22 +232,22 @@ class _StageLowering:
         merge: Merge,
         leaves: list[Access],
         coordinate: Expr,
-        found: dict[Access, tuple[Expr, Expr | None, Expr | None]],
+        cursors: dict[Access, tuple[Expr, Expr | None, Expr | None]],
     ) -> None:
-        """The body of a loop at a coordinate, where lists were ``found``."""
-        here = {access: one[2] for access, one in found.items()}
-        condition = holds(merge, here, scope)
+        """The body of a loop at a coordinate, with the cursors of its lists."""
+        presence = {access: at[2] for access, at in cursors.items()}
+        condition = holds(merge, presence, scope)
         certain = implied(merge)
         with self.writer.where(condition):
             inner = scope.with_coordinate(loop.variable, coordinate)
             for access in leaves:
-                given = found.get(access)
-                if given is not None and access in certain:
-                    given = (given[0], given[1], None)
-                elif given is None and access in certain:
+                state = cursors.get(access)
+                if state is not None and access in certain:
+                    state = (state[0], state[1], None)
+                elif state is None and access in certain:
                     reached = scope.at(access)
                     inner = inner.with_reached(access, _certain(reached))
-                inner = self.cursors.inside(inner, loop.variable, access, coordinate, given)
+                inner = self.cursors.inside(inner, loop.variable, access, coordinate, state)
             self._statement(loop.body, inner)
 
     def _visit_all(
@@ -262,34 +258,34 @@ class _StageLowering:
         leaves: list[Access],
         lists: list[CoordinateList],
     ) -> None:
-        """All coordinates; lists follow."""
+        """Visit all coordinates; the cursors of lists follow."""
         writer, variable = self.writer, loop.variable
-        places = [writer.fresh("cursor", one.begin) for one in lists]
+        places = [writer.fresh("cursor", walked.begin) for walked in lists]
         with writer.counting(variable, number(0), local(extent_of(variable))) as coordinate:
-            found: dict[Access, tuple[Expr, Expr | None, Expr | None]] = {}
+            states: dict[Access, tuple[Expr, Expr | None, Expr | None]] = {}
             heres: list[Local] = []
             stops: list[Expr] = []
-            for one, cursor in zip(lists, places, strict=True):
-                here = writer.fresh("here", FALSE)
+            for walked, cursor in zip(lists, places, strict=True):
+                present = writer.fresh("here", FALSE)
                 stop: Expr = plus(cursor, number(1))
-                if one.runs:
+                if walked.runs:
                     stop = writer.fresh("stop", cursor)
-                with writer.where(is_in(cursor, one.end)):
-                    at = one.coordinate(writer, cursor)
-                    writer.set(here, equals(at, coordinate))
-                    if one.runs and isinstance(stop, Local):
-                        with writer.where(here):
-                            writer.set(stop, one.run_end(writer, cursor, at))
-                found |= _found(one, cursor, stop if one.runs else None, here)
-                heres.append(here)
+                with writer.where(is_in(cursor, walked.end)):
+                    at = walked.coordinate(writer, cursor)
+                    writer.set(present, equals(at, coordinate))
+                    if walked.runs and isinstance(stop, Local):
+                        with writer.where(present):
+                            writer.set(stop, walked.run_end(writer, cursor, at))
+                states |= _found(walked, cursor, stop if walked.runs else None, present)
+                heres.append(present)
                 stops.append(stop)
-            self._inside(loop, scope, merge, leaves, coordinate, found)
+            self._inside(loop, scope, merge, leaves, coordinate, states)
             self._advance(places, heres, stops)
 
-    def _advance(self, places: list[Local], heres: list[Local], stops: list[Expr]) -> None:
-        """Cursors that were at the coordinate go on to the next one."""
-        for cursor, here, stop in zip(places, heres, stops, strict=True):
-            with self.writer.where(here):
+    def _advance(self, places: list[Local], presence: list[Local], stops: list[Expr]) -> None:
+        """Advance the cursors that are at the coordinate."""
+        for cursor, present, stop in zip(places, presence, stops, strict=True):
+            with self.writer.where(present):
                 self.writer.set(cursor, stop)
 
     def _visit_one(
@@ -298,20 +294,20 @@ class _StageLowering:
         scope: Scope,
         merge: Merge,
         leaves: list[Access],
-        one: CoordinateList,
+        walked: CoordinateList,
     ) -> None:
-        """The coordinates of one list."""
+        """Visit the coordinates of one list."""
         writer = self.writer
-        if not one.runs:
-            with writer.counting("cursor", one.begin, one.end) as cursor:
-                at = one.coordinate(writer, cursor)
-                self._inside(loop, scope, merge, leaves, at, _found(one, cursor, None, None))
+        if not walked.runs:
+            with writer.counting("cursor", walked.begin, walked.end) as cursor:
+                at = walked.coordinate(writer, cursor)
+                self._inside(loop, scope, merge, leaves, at, _found(walked, cursor, None, None))
             return
-        cursor = writer.fresh("cursor", one.begin)
-        with writer.repeating(is_in(cursor, one.end)):
-            at = one.coordinate(writer, cursor)
-            stop = one.run_end(writer, cursor, at)
-            self._inside(loop, scope, merge, leaves, at, _found(one, cursor, stop, None))
+        cursor = writer.fresh("cursor", walked.begin)
+        with writer.repeating(is_in(cursor, walked.end)):
+            at = walked.coordinate(writer, cursor)
+            stop = walked.run_end(writer, cursor, at)
+            self._inside(loop, scope, merge, leaves, at, _found(walked, cursor, stop, None))
             writer.set(cursor, stop)
 
     def _visit_merged(
@@ -322,46 +318,48 @@ class _StageLowering:
         leaves: list[Access],
         lists: list[CoordinateList],
     ) -> None:
-        """The smallest coordinate under one of the cursors, until no other one can be visited."""
+        """Visit the smallest coordinate under any cursor, as long as the merge can have more."""
         writer = self.writer
-        places = [writer.fresh("cursor", one.begin) for one in lists]
+        places = [writer.fresh("cursor", walked.begin) for walked in lists]
         inside: dict[Access, Expr | None] = {
-            one.access: is_in(cursor, one.end) for one, cursor in zip(lists, places, strict=True)
+            walked.access: is_in(cursor, walked.end)
+            for walked, cursor in zip(lists, places, strict=True)
         }
         alive = holds(merge, inside, Scope(coordinates={}, reached={}))
         if alive is None:
             raise InternalError(f"nothing ends the loop over {loop.variable}")
         with writer.repeating(alive):
             ats: list[Local] = []
-            for one, cursor in zip(lists, places, strict=True):
+            for walked, cursor in zip(lists, places, strict=True):
                 at = writer.fresh("at", behind_all())
-                with writer.where(is_in(cursor, one.end)):
-                    writer.set(at, one.coordinate(writer, cursor))
+                with writer.where(is_in(cursor, walked.end)):
+                    writer.set(at, walked.coordinate(writer, cursor))
                 ats.append(at)
             smallest: Expr = ats[0]
             for at in ats[1:]:
                 smallest = apply(Op.MINIMUM, smallest, at)
             coordinate = writer.fresh(loop.variable, smallest)
-            found: dict[Access, tuple[Expr, Expr | None, Expr | None]] = {}
+            states: dict[Access, tuple[Expr, Expr | None, Expr | None]] = {}
             heres: list[Local] = []
             stops: list[Expr] = []
-            for one, cursor, at in zip(lists, places, ats, strict=True):
-                here = writer.fresh("here", equals(at, coordinate))
+            for walked, cursor, at in zip(lists, places, ats, strict=True):
+                present = writer.fresh("here", equals(at, coordinate))
                 stop: Expr = plus(cursor, number(1))
-                if one.runs:
+                if walked.runs:
                     stop = writer.fresh("stop", cursor)
-                    with writer.where(here):
-                        writer.set(stop, one.run_end(writer, cursor, coordinate))
-                found |= _found(one, cursor, stop if one.runs else None, here)
-                heres.append(here)
+                    with writer.where(present):
+                        writer.set(stop, walked.run_end(writer, cursor, coordinate))
+                states |= _found(walked, cursor, stop if walked.runs else None, present)
+                heres.append(present)
                 stops.append(stop)
-            self._inside(loop, scope, merge, leaves, coordinate, found)
+            self._inside(loop, scope, merge, leaves, coordinate, states)
             self._advance(places, heres, stops)
 
     # -- values -----------------------------------------------------------------------------------
 
     def _assign(self, assign: Assign, scope: Scope) -> None:
-        value, there = self.values.value(assign.value, scope, {})
+        computed = _LoopValues(self, scope).value(assign.value)
+        value, stored = computed.value, computed.there
         name, writer = assign.result.tensor, self.writer
         if name in self.scalars:
             before = self.scalars[name]
@@ -369,41 +367,43 @@ class _StageLowering:
             writer.set(before, added)
         elif name in self.workspaces:
             work = self.workspaces[name]
-            with writer.where(there):
+            with writer.where(stored):
                 at = [scope.coordinates[variable] for variable in assign.result.variables]
                 work.contribute(at, value, accumulate=assign.accumulate)
         elif self.sum is not None:
             writer.set(self.sum, self.arithmetic.added(self.sum, value))
             if self.any is not None:
-                writer.set(self.any, TRUE if there is None else self.any | there)
+                writer.set(self.any, TRUE if stored is None else self.any | stored)
         elif self.waiting:
             assert self.suffix is not None
-            with writer.where(there):
+            with writer.where(stored):
                 at = [scope.coordinates[variable] for variable in self.suffix.variables]
                 self.suffix.contribute(at, value, accumulate=True)
         elif self.dense is not None:
-            place = self.dense.place([scope.coordinates[one] for one in self.ordered])
+            place = self.dense.place(
+                [scope.coordinates[variable_name] for variable_name in self.ordered]
+            )
             if assign.accumulate:
                 value = self.arithmetic.added(self.dense.before(place), value)
             self.dense.put(place, value)
         else:
-            with writer.where(there):
+            with writer.where(stored):
                 self._append(scope, value)
 
 
 def _found(
-    one: CoordinateList, cursor: Expr, stop: Expr | None, here: Expr | None
+    walked: CoordinateList, cursor: Expr, stop: Expr | None, present: Expr | None
 ) -> dict[Access, tuple[Expr, Expr | None, Expr | None]]:
-    return {one.access: (cursor, stop, here)} if one.array else {}
+    return {walked.access: (cursor, stop, present)} if walked.array else {}
 
 
 def _certain(reached: Reached) -> Reached:
-    """The same, where it is known to be there."""
+    """The same, known to be present."""
     return Reached(level=reached.level, position=reached.position, end=reached.end)
 
 
 def _bottom(statement: Statement) -> Assign:
-    """The assignment that the loops are around; not those of producers."""
+    """The innermost assignment of the consumers."""
     match statement:
         case Assign():
             return statement
@@ -415,118 +415,71 @@ def _bottom(statement: Statement) -> Assign:
 
 def _variables(statement: Statement) -> tuple[str, ...]:
     """The variables of all loops, in order."""
-    found = (term.variable for term in walk(statement) if isinstance(term, Forall))
-    return tuple(dict.fromkeys(found))
+    names = (term.variable for term in walk(statement) if isinstance(term, Forall))
+    return tuple(dict.fromkeys(names))
 
 
-# Values of expressions where loops are, and whether there are any.
+class _LoopValues(StoredValues[Expr, Expr]):
+    """Writes the loads of an expression at the current point of the loops, and computes it."""
 
+    never = FALSE
 
-@dataclass(frozen=True, slots=True)
-class LoopValues:
-    """Writes what an expression loads and computes; temporaries are locals, or in workspaces."""
+    def __init__(self, lowering: _StageLowering, scope: Scope) -> None:
+        self.lowering, self.scope = lowering, scope
+        self.semiring, self.type = lowering.stage.semiring, lowering.stage.type
+        self.loaded: dict[Access, StoredValue[Expr, Expr]] = {}
 
-    stage: LoopStage
-    writer: LoopWriter
-    arithmetic: Arithmetic
-    scalars: Mapping[str, Local]
-    workspaces: Mapping[str, str]
+    def number(self, number: float | int) -> Expr:
+        return Const(value=_computed_in(self.type, number), type=self.type)
 
-    def value(
-        self, value: Expression, scope: Scope, loaded: dict[Access, tuple[Expr, Expr | None]]
-    ) -> tuple[Expr, Expr | None]:
-        """The value of an expression, and whether there is one; see ``notation/evaluate.py``."""
-        found = self._value(value, scope, loaded)
-        return found.value, found.there
+    def apply(self, operator: Op, *operands: Expr) -> Expr:
+        return apply(operator, *operands)
 
-    def _value(
-        self, value: Expression, scope: Scope, loaded: dict[Access, tuple[Expr, Expr | None]]
-    ) -> _LoopValue:
-        semiring, type = self.stage.semiring, self.stage.type
-        known = constant(value, semiring)
-        if known is not None:
-            if not isinstance(value, Number):
-                known = _computed_in(type, known)  # -(1), for example, is 255 in uint8
-            return _LoopValue(Const(value=known, type=type), stored=FALSE, vanishes=False)
-        match value:
-            case Access():
-                if value not in loaded:
-                    loaded[value] = self._load(value, scope)
-                return _LoopValue(*loaded[value])
-            case Negative(value=inner):
-                found = self._value(inner, scope, loaded)
-                return replace(found, value=-found.value)
-            case Combine(operator=operator, left=left, right=right):
-                one = self._value(left, scope, loaded)
-                other = self._value(right, scope, loaded)
-                made: Expr = apply(semiring.operator(operator), one.value, other.value)
-                if not is_strict(value, semiring):
-                    stored = _either(one.stored, other.stored)
-                    return _LoopValue(made, stored, vanishes=vanishes(value, semiring))
-                needed = (one,) if operator is Op.DIVIDE else (one, other)
-                there = conjunction(*(side.there for side in needed))
-                if there is not None:
-                    zero = self.arithmetic.zero
-                    made = Select(condition=there, if_true=made, if_false=zero, type=type)
-                return _LoopValue(made, there)
-            case _:
-                raise ValueError("sums are loops in concrete index notation")
+    def zero_unless(self, where: Expr, value: Expr) -> Expr:
+        zero = self.lowering.arithmetic.zero
+        return Select(condition=where, if_true=value, if_false=zero, type=self.type)
 
-    def _load(self, access: Access, scope: Scope) -> tuple[Expr, Expr | None]:
-        """The value of a tensor where the loops are."""
-        writer, type = self.writer, self.stage.type
-        if access.tensor in self.scalars:
-            return self.scalars[access.tensor], None
+    def both(self, one: Expr, other: Expr) -> Expr:
+        return one & other
+
+    def either(self, one: Expr, other: Expr) -> Expr:
+        return one | other
+
+    def read(self, access: Access) -> StoredValue[Expr, Expr]:
+        if access.tensor in self.lowering.scalars:
+            return StoredValue(self.lowering.scalars[access.tensor], None)
+        if access not in self.loaded:
+            self.loaded[access] = self._load(access)
+        return self.loaded[access]
+
+    def _load(self, access: Access) -> StoredValue[Expr, Expr]:
+        writer, type, scope = self.lowering.writer, self.type, self.scope
         reached = scope.at(access)
-        if access.tensor in self.workspaces:
-            array = self.workspaces[access.tensor]
+        position: Expr
+        if access.tensor in self.lowering.workspaces:
+            array = self.lowering.workspaces[access.tensor].values
             position = scope.coordinates[access.variables[0]]
         else:
-            layout = self.stage.layout(access.tensor)
+            layout = self.lowering.stage.layout(access.tensor)
             array = writer.array(values_of(access.tensor), type)
             position = reached.position
             if isinstance(layout, ArrayLayout):
                 position = number(0)
                 for mode, name in enumerate(access.variables):
-                    step = number(1)
+                    step: Expr = number(1)
                     if mode not in layout.unit:
-                        step = writer.number(step_of(access.tensor, mode))  # type: ignore[assignment]
+                        step = writer.number(step_of(access.tensor, mode))
                     position = plus(position, times(scope.coordinates[name], step))
         if reached.present is None:
-            return writer.load("loaded", array, position, type), None
-        found = writer.fresh("loaded", self.arithmetic.zero)
+            return StoredValue(writer.load("loaded", array, position, type), None)
+        loaded = writer.fresh("loaded", self.lowering.arithmetic.zero)
         with writer.where(reached.present):
-            writer.load_into(found, array, position)
-        return found, reached.present
-
-
-@dataclass(frozen=True, slots=True)
-class _LoopValue:
-    """A value, and whether something of it is stored: ``None`` means that it always is.
-
-    It is there where that is so, and anyway unless it ``vanishes`` elsewhere.
-    """
-
-    value: Expr
-    stored: Expr | None
-    vanishes: bool = True
-
-    @property
-    def there(self) -> Expr | None:
-        return self.stored if self.vanishes else None
-
-
-def _either(one: Expr | None, other: Expr | None) -> Expr | None:
-    """Whether one of two conditions holds."""
-    if one is None or other is None:
-        return None
-    if FALSE in (one, other):
-        return other if one == FALSE else one
-    return one | other
+            writer.load_into(loaded, array, position)
+        return StoredValue(loaded, reached.present)
 
 
 def _computed_in(type: Type, number: float | int) -> float | int:
-    """A whole number as arithmetic of a type wraps it."""
+    """An integer, wrapped around to a type."""
     if not isinstance(number, int) or not type.is_integer:
         return number
     number &= (1 << type.bits) - 1

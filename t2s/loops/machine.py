@@ -1,11 +1,11 @@
-"""Loops as machine code of this CPU, in LLVM: with all its passes, and no floats reordered.
+"""Compiling loops with LLVM for this CPU, at full optimization, but without reordering floats.
 
-Loops around calls by address are run here too."""
+Loops around calls by address are run here too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, assert_never
 
@@ -37,12 +37,14 @@ from t2s.loops.ir import (
     WhileLoop,
 )
 
+Array = np.ndarray[Any, Any]
+
 
 @lru_cache(maxsize=64)
 def machine_code(function: LoopFunction) -> MachineCode:
-    """The machine code of loops; that of functions used lately is kept, and all of it on disk.
+    """The machine code of loops, cached in memory and on disk.
 
-    ``run`` takes the address of the table and 0, and returns 0, or what ``grow`` returned.
+    ``run`` takes the address of the table and 0, and returns 0, or the status of ``grow``.
     """
     return compile_text(llvm_text(function), Effort.EVERYTHING)
 
@@ -53,14 +55,14 @@ def _module_in_memory(text: str) -> Any:
 
 
 def address_in(text: str, name: str) -> int:
-    """The address of a function of a module in LLVM, which is compiled once and kept.
+    """The address of a function of an LLVM module, which is compiled once.
 
-    Raises ``KeyError`` if there is none of that name.
+    Raises ``KeyError`` for an unknown name.
     """
-    found = int(_module_in_memory(text).get_function_address(name))
-    if not found:
+    address = int(_module_in_memory(text).get_function_address(name))
+    if not address:
         raise KeyError(name)
-    return found
+    return address
 
 
 def llvm_text(function: LoopFunction) -> str:
@@ -71,7 +73,7 @@ def llvm_text(function: LoopFunction) -> str:
 
 
 class _Names(Mapping[str, Value]):
-    """Locals by their names, which are loaded wherever they are asked for."""
+    """Locals by their names; looking one up emits a load."""
 
     def __init__(self, load: Callable[[str], Value]) -> None:
         self._load = load
@@ -121,7 +123,7 @@ class _Emitter:
         self._end(integer(0))
 
     def _end(self, status: Value) -> None:
-        """Hand numbers back, and return."""
+        """Write the returned numbers to the table, and return."""
         for argument in self.function.arguments:
             if not isinstance(argument, LoopArray) and argument.returned:
                 self.builder.store(self._read(argument.name), self._argument(argument.name))
@@ -154,13 +156,13 @@ class _Emitter:
             case SetLocal(name=name, value=value):
                 builder.store(self._value(value), self.slots[name])
             case LoadElement(name=name, array=array, index=index, type=type):
-                kept = self.function.array(array).type
-                loaded = load_value(builder, self._element(array, index), kept, kept.bytes)
-                builder.store(convert(builder, loaded, kept, type), self.slots[name])
+                element = self.function.array(array).type
+                loaded = load_value(builder, self._element(array, index), element, element.bytes)
+                builder.store(convert(builder, loaded, element, type), self.slots[name])
             case StoreElement(array=array, index=index, value=value):
-                kept = self.function.array(array).type
-                stored = convert(builder, self._value(value), value.type, kept)
-                store_value(builder, stored, self._element(array, index), kept, kept.bytes)
+                element = self.function.array(array).type
+                stored = convert(builder, self._value(value), value.type, element)
+                store_value(builder, stored, self._element(array, index), element, element.bytes)
             case CountingLoop(name=name, start=start, end=end, body=body):
                 with builder.counting(self._value(start), self._value(end), flags="nsw") as at:
                     builder.store(at, self.slots[name])
@@ -187,29 +189,28 @@ class _Emitter:
         return builder.offset(pointer, builder.mul(self._value(index), integer(size), "nsw"))
 
     def _call(self, call: LoopCall) -> None:
-        """Integers of less than 32 bits are handed over in 32, as callees may expect them."""
+        """Pass integers of less than 32 bits in 32: ABIs disagree on who extends them."""
         builder = self.builder
-        given: list[Value] = []
+        arguments: list[Value] = []
         for argument in call.arguments:
             if isinstance(argument, ElementAddress):
-                given.append(self._element(argument.array, argument.index))
+                arguments.append(self._element(argument.array, argument.index))
                 continue
             value, type = self._value(argument), argument.type
             if not type.is_float and type.bits < 32:
                 value = convert(builder, value, type, INT32)
-            given.append(value)
+            arguments.append(value)
         address = builder.inttoptr(self._read(call.function), POINTER)
         returns = VOID if call.returns is None else register_type(call.returns)
-        found = builder.call_at(address, returns, given)
+        result = builder.call_at(address, returns, arguments)
         if call.returns is not None:
-            builder.store(found, self.slots[call.result])
+            builder.store(result, self.slots[call.result])
 
     def _while(self, loop: WhileLoop) -> None:
         builder, block = self.builder, self.made.block
         head, body, after = block("head"), block("body"), block("after")
         builder.branch(head)
         builder.position_at_end(head)
-        self._all(loop.head)
         builder.cbranch(self._value(loop.condition), body, after)
         builder.position_at_end(body)
         self._all(loop.body)
@@ -232,13 +233,13 @@ class _Emitter:
         builder.position_at_end(after)
 
     def _make_room(self, group: str, needed: Expr) -> None:
-        """Where there is not enough room ``grow`` makes some, and the table says where."""
+        """Call ``grow`` if there is not enough room, and read the new addresses from the table."""
         builder = self.builder
-        wanted = self._value(needed)
-        with builder.if_then(builder.icmp_signed(">", wanted, self._read(group)), rare=True):
+        size = self._value(needed)
+        with builder.if_then(builder.icmp_signed(">", size, self._read(group)), rare=True):
             grow = builder.load(self.table, POINTER)
             which = integer(self.function.groups.index(group))
-            status = builder.call_at(grow, I64, [which, wanted])
+            status = builder.call_at(grow, I64, [which, size])
             failed, going = self.made.block("failed"), self.made.block("going")
             builder.cbranch(builder.icmp_signed("!=", status, integer(0)), failed, going)
             builder.position_at_end(failed)
@@ -251,35 +252,23 @@ class _Emitter:
                     builder.store(builder.load(self._argument(argument.name), POINTER), pointer)
 
 
-# Running loops around calls by address.
+def run_nest(
+    nest: NestedCall, address: int, arrays: Mapping[str, Array], numbers: Mapping[str, int]
+) -> int | None:
+    """Make all calls.  The status of one that failed, which was the last; ``None`` if none did.
 
-Array = np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NestRun:
-    """What loops around a call run on: its address, arrays and numbers by the arguments' names.
-
-    The first value of an array is where the loops begin.
+    ``address`` is that of the function; arrays and numbers are by the arguments' names.  The first
+    value of an array is where the loops begin.
     """
-
-    nest: NestedCall
-    address: int
-    arrays: Mapping[str, Array]
-    numbers: Mapping[str, int]
-
-
-def run_nest(run: NestRun) -> int | None:
-    """Make all calls.  The status of one that failed, which was the last; ``None`` if none did."""
     with preparation():
-        function = nest_of(run.nest)
+        function = nest_of(nest)
         code = machine_code(function)
-    numbers = {**run.numbers, FUNCTION: run.address, STATUS: 0}
+    numbers = {**numbers, FUNCTION: address, STATUS: 0}
     table = np.zeros(1 + len(function.arguments), np.int64)
     for argument in function.arguments:
         array = isinstance(argument, LoopArray)
         table[function.slot(argument.name)] = (
-            run.arrays[argument.name].ctypes.data if array else numbers[argument.name]
+            arrays[argument.name].ctypes.data if array else numbers[argument.name]
         )
     failed = code.run(table.ctypes.data, 0)
     return int(table[function.slot(STATUS)]) if failed else None

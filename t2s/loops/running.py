@@ -1,4 +1,4 @@
-"""Running stages and whole programs by compiled loops: memory, table of arguments, results."""
+"""Running stages and whole programs as compiled loops: memory, argument tables, results."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ LARGEST_WORKSPACE = 1 << 31
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageRun:
-    """What a stage runs on: operands by name, extents of all variables, types."""
+    """The inputs of a stage: operands by name, extents of all variables, types."""
 
     statement: Statement
     operands: Mapping[str, Operand]
@@ -68,7 +68,7 @@ class StageRun:
 
 
 def run_stage(run: StageRun) -> SparseTensor:
-    """The tensor that a stage writes, in its format; no operand is written.
+    """Run a stage; returns the tensor that it writes, in its format.  Operands are only read.
 
     Raises ``UserError`` for a result or a workspace that is too large for memory.
     """
@@ -80,8 +80,8 @@ def run_stage(run: StageRun) -> SparseTensor:
     memory = StageMemory(run, stage, lowered, read)
     with np.errstate(all="ignore"):
         memory.call(code.run)
-    made = memory.result()
-    return made if made.format == run.writes else as_format_of(made, run.writes)
+    result = memory.result()
+    return result if result.format == run.writes else as_format_of(result, run.writes)
 
 
 def names_read(statement: Statement) -> tuple[str, ...]:
@@ -90,14 +90,14 @@ def names_read(statement: Statement) -> tuple[str, ...]:
 
 
 def as_format_of(tensor: SparseTensor, format: Format) -> SparseTensor:
-    """The tensor in another format; all that is stored is stored again."""
+    """The tensor in another format; explicit zeros are kept."""
     table, values = tensor.coordinates()
     return from_coordinates(table, values, tensor.shape, format, fill=tensor.fill)
 
 
 def ready(operand: Operand, type: Type) -> Operand:
-    """The operand as loops read it: levels that they walk, whole steps, integers that they know."""
-    if isinstance(operand, SparseTensor) and all(one.full for one in operand.format.levels):
+    """The operand in a form that loops read: walkable levels, aligned strides, known integers."""
+    if isinstance(operand, SparseTensor) and all(part.full for part in operand.format.levels):
         modes = operand.format.modes
         stored = operand.values.reshape([operand.shape[mode] for mode in modes])
         operand = stored.transpose(np.argsort(modes)) if modes else stored.reshape(())
@@ -109,8 +109,8 @@ def ready(operand: Operand, type: Type) -> Operand:
         levels = tuple(level if level.full else Compressed() for level in operand.format.levels)
         operand = as_format_of(operand, Format(levels=levels, parts=operand.format.parts))
     arrays = [
-        {name: _plain(array, _index_type(array)) for name, array in one.items()}
-        for one in operand.levels
+        {name: _plain(array, _index_type(array)) for name, array in part.items()}
+        for part in operand.levels
     ]
     values = _plain(operand.values, type)
     return as_stored(operand.shape, operand.format, arrays, values, fill=operand.fill)
@@ -121,13 +121,13 @@ def _index_type(array: Array) -> Type:
 
 
 def _plain(array: Array, type: Type) -> Array:
-    """The array with one element right behind the other; itself, if it is like that."""
+    """The array, contiguous and of this type; itself if it is."""
     return np.require(array, type.numpy, ["C", "A"])
 
 
 def loop_stage(run: StageRun, read: Mapping[str, Operand]) -> LoopStage:
-    """What the code of a stage depends on."""
-    layouts = tuple(_layout(name, one) for name, one in sorted(read.items()))
+    """Everything that the code of a stage depends on."""
+    layouts = tuple(_layout(name, operand) for name, operand in sorted(read.items()))
     writes = run.writes
     if not writable(writes):
         writes = _appended(writes)
@@ -141,7 +141,7 @@ def loop_stage(run: StageRun, read: Mapping[str, Operand]) -> LoopStage:
 
 
 def _appended(format: Format) -> Format:
-    """Levels of the same modes that loops write: dense ones, then compressed ones."""
+    """A format of the same modes that loops can write: dense levels, then compressed ones."""
     levels, below = [], False
     for level in format.levels:
         below = below or not level.full
@@ -155,13 +155,14 @@ def _layout(name: str, operand: Operand) -> TensorLayout:
         unit = (mode for mode, step in enumerate(operand.strides) if step == size)
         return ArrayLayout(name=name, unit=tuple(unit))
     indices = tuple(
-        tuple((array, _index_type(one[array])) for array in sorted(one)) for one in operand.levels
+        tuple((array, _index_type(arrays[array])) for array in sorted(arrays))
+        for arrays in operand.levels
     )
     return LevelsLayout(name=name, format=operand.format, indices=indices)
 
 
 class StageMemory:
-    """The arrays and the table of one call of a stage."""
+    """The arrays and the argument table of one run of a stage."""
 
     def __init__(
         self,
@@ -200,11 +201,11 @@ class StageMemory:
                 self.arrays[level_array(name, level, array)] = values
 
     def _add_result(self) -> None:
-        """Zeros for a dense result; little room for one whose entries are appended."""
+        """Allocate a dense result of zeros, or the first room of an appended one."""
         type, zero = self.run.type.numpy, self.run.semiring.zero
         count = 1
-        for one, extent in zip(self.stage.writes.levels, self.extents, strict=True):
-            if not one.full:
+        for written_level, extent in zip(self.stage.writes.levels, self.extents, strict=True):
+            if not written_level.full:
                 break
             count *= extent
             check_positions(count, self.run.writes)
@@ -227,12 +228,16 @@ class StageMemory:
         self.arrays[values_of(self.name)] = np.empty(above, type)
 
     def _first_room(self, most: int) -> int:
-        """Entries as its sparse operands have them together, as a sum has, but not more than fit.
+        """As many entries as its sparse operands have together, which is what a sum has.
 
-        Memory that no entry comes to is only reserved.
+        The operating system backs memory by pages when it is first touched, so unused room is free.
         """
-        counts = (len(one.values) for one in self.read.values() if isinstance(one, SparseTensor))
-        # two more, as many as an entry asks for
+        counts = (
+            len(operand.values)
+            for operand in self.read.values()
+            if isinstance(operand, SparseTensor)
+        )
+        # two more, because every append asks for that
         return max(FIRST_ROOM, min(sum(counts), most) + 2)
 
     def _add_workspace(self, name: str, over: Sequence[str]) -> None:
@@ -268,14 +273,14 @@ class StageMemory:
             raise InternalError(f"loops ended with {status}")
 
     def _grow(self, group: int, needed: int) -> int:
-        """Twice the room for the arrays of a group; 1 if there is none."""
+        """Double the room of a group, for the callback of ``MakeRoom``.  Returns 1 on failure."""
         try:
             name = self.function.groups[group]
             room = max(2 * self.numbers[name], needed)
             for argument in self.function.arguments:
                 if isinstance(argument, LoopArray) and argument.grows == name:
                     before = self.arrays[argument.name]
-                    longer = np.zeros(room, before.dtype)  # positions behind the end are 0
+                    longer = np.zeros(room, before.dtype)  # positions after the end have to be 0
                     longer[: len(before)] = before
                     self.arrays[argument.name] = longer
                     self.table[self.function.slot(argument.name)] = longer.ctypes.data
@@ -287,7 +292,7 @@ class StageMemory:
             return 1
 
     def result(self) -> SparseTensor:
-        """What was written; the room behind it is not seen, and memory that nobody has touched."""
+        """The tensor that was written, without the unused room."""
         format, fill = self.stage.writes, self.run.semiring.zero
         values = self.arrays[values_of(self.name)]
         if all(level.full for level in format.levels):
@@ -307,7 +312,7 @@ class StageMemory:
         return as_stored(self.shape, format, levels, values[:above], fill=fill)
 
 
-# Programs of concrete index notation, stage after stage, by compiled loops.
+# Programs of concrete index notation, stage by stage.
 
 NO_ARRAYS: Mapping[str, Array] = MappingProxyType({})
 
@@ -318,10 +323,10 @@ def run_program(
     binding: Binding,
     arrays: Mapping[str, Array] = NO_ARRAYS,
 ) -> SparseTensor:
-    """The result of an assignment by the loops of its program, for what was bound to it.
+    """Run the loops of a program on bound inputs; returns the result of its assignment.
 
-    ``arrays`` are read in place of tensors of these names.  Sums are computed in the order of the
-    loops, each into what was there before.  Raises ``UserError`` for a workspace that is too large.
+    ``arrays`` replace tensors of these names.  Sums are added up in the order of the loops.  Raises
+    ``UserError`` for a workspace that is too large.
     """
     if binding.type == BOOL:
         raise InternalError("bools are computed as bytes, over another semiring")
@@ -352,9 +357,9 @@ def run_assignment(
     extents: Mapping[str, int],
     type: Type,
 ) -> SparseTensor:
-    """The result of an assignment, for values of one type by name, in the result's format.
+    """Run an assignment on values of one type; returns the result in its format.
 
-    Dense arrays are read where they are, whatever their steps.
+    Dense arrays are read in place, whatever their strides.
     """
     bound = bind_values(assignment, values, extents, type)
     return run_program(assignment, bound.program, bound.binding, bound.arrays)
@@ -362,7 +367,7 @@ def run_assignment(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundAssignment:
-    """The program of an assignment, and what its stages read: tensors, and dense arrays."""
+    """The program of an assignment, with the tensors and dense arrays that its stages read."""
 
     program: ConcreteProgram
     binding: Binding
@@ -375,7 +380,7 @@ def bind_values(
     extents: Mapping[str, int],
     type: Type,
 ) -> BoundAssignment:
-    """What the stages of an assignment read, for values of one type by name."""
+    """Prepare what the stages of an assignment read, from values of one type by name."""
     names = dict.fromkeys(access.tensor for access in accesses(assignment.value))
     arrays: dict[str, Array] = {}
     for name in names:
@@ -411,7 +416,7 @@ def _is_dense(format: Format) -> bool:
 
 
 def _array_view(view: View, source: Array) -> Array:
-    """A view of whole modes, in another order or along a diagonal: no copy."""
+    """A view of whole modes, in another order or along a diagonal, without a copy."""
     places = [0] * source.ndim
     for mode, parts in enumerate(view.parts):
         for part in parts:

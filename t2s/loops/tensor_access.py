@@ -1,7 +1,8 @@
-"""Tensors in loops: their arrays as arguments, cursors that read levels, destinations that write.
+"""Tensors in loops: their arrays as arguments, cursors that read levels, destinations for results.
 
-A level that lists coordinates is walked by a cursor; a dense one is located into, by its parent's
-position and the coordinate.  What is not there at a coordinate has a condition, and no position.
+A level that lists coordinates is walked by a cursor; in a dense one, the parent's position and the
+coordinate give the position.  An operand that may be absent at a coordinate has a condition, and
+its position only means something where that holds.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from t2s.sparse_repr.semiring import Semiring
 class Reached:
     """How far the loops are in a tensor: the next level, and the position above it.
 
-    ``end`` is the end of a run of positions, in a list of coordinates.  ``present`` is a condition
-    of bools, ``None`` if something is always there.
+    ``end`` is the end of a run of positions in a coordinate list.  ``present`` is the condition
+    under which the position exists; ``None`` means always.
     """
 
     level: int = 0
@@ -37,7 +38,7 @@ class Reached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The coordinates of the loops around, and how far each access is."""
+    """The coordinates of the enclosing loops, and how far each access is."""
 
     coordinates: Mapping[str, Expr]
     reached: Mapping[Access, Reached]
@@ -57,9 +58,9 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinateList:
-    """Coordinates in order, of which a loop visits some: ``begin`` to ``end`` of an array.
+    """A sorted list of coordinates: elements ``begin`` to ``end`` of an array.
 
-    Without an array every number is one.  With ``runs`` equal coordinates follow one another.
+    Without an array, every number in the range is a coordinate.  With ``runs``, coordinates repeat.
     """
 
     access: Access
@@ -73,7 +74,7 @@ class CoordinateList:
         return writer.load("at", self.array, cursor) if self.array else cursor
 
     def run_end(self, writer: LoopWriter, cursor: Expr, coordinate: Expr) -> Local:
-        """The end of the run of a coordinate that begins under the cursor."""
+        """The end of the run of equal coordinates that begins under the cursor."""
         stop = writer.fresh("stop", plus(cursor, number(1)))
         same = writer.fresh("same", TRUE)
         with writer.repeating(all_hold(stop < self.end, same)):
@@ -86,7 +87,7 @@ class CoordinateList:
 
 @dataclass(frozen=True, slots=True)
 class CursorMaker:
-    """Cursors of one stage."""
+    """Makes the cursors of one stage."""
 
     stage: LoopStage
     writer: LoopWriter
@@ -103,25 +104,25 @@ class CursorMaker:
         return not layout.format.levels[scope.at(access).level].full
 
     def drivers(self, merge: Merge, scope: Scope) -> frozenset[Access] | None:
-        """The accesses that bound a loop; ``None`` if it has to visit all coordinates."""
+        """The accesses whose coordinates bound a loop; ``None`` if it visits all coordinates."""
         match merge:
             case Everything() | Either(everything=True):
                 return None
             case Leaf(access=access):
-                there = scope.at(access).present is None
-                return None if there and not self.is_list(access, scope) else frozenset({access})
+                certain = scope.at(access).present is None
+                return None if certain and not self.is_list(access, scope) else frozenset({access})
             case Either(members=members):
                 parts = [self.drivers(member, scope) for member in members]
-                found = [part for part in parts if part is not None]
-                return None if len(found) < len(parts) else frozenset().union(*found)
+                bounding = [part for part in parts if part is not None]
+                return None if len(bounding) < len(parts) else frozenset().union(*bounding)
             case Both(members=members):
                 known = [self.drivers(member, scope) for member in members]
-                found = [part for part in known if part is not None]
-                listed = [p for p in found if any(self.is_list(a, scope) for a in p)] or found
+                bounding = [part for part in known if part is not None]
+                listed = [p for p in bounding if any(self.is_list(a, scope) for a in p)] or bounding
                 return frozenset().union(*listed) if listed else None
 
     def coordinates(self, access: Access, variable: str, scope: Scope) -> CoordinateList:
-        """The list of coordinates of the next level of an access; empty where it is not there."""
+        """The coordinates of the next level of an access; an empty list where it is absent."""
         reached = scope.at(access)
         if access.tensor in self.temporaries:
             array, length = self.temporaries[access.tensor]
@@ -150,7 +151,7 @@ class CursorMaker:
         return self.writer.array(name, layout.index(level, array))
 
     def _segment(self, array: str, reached: Reached) -> tuple[Expr, Expr]:
-        """The segment of a fiber; an empty one where there is none."""
+        """The bounds of a fiber; an empty range where it is absent."""
         writer, after = self.writer, plus(reached.position, number(1))
         if reached.present is None:
             return writer.load("begin", array, reached.position), writer.load("end", array, after)
@@ -161,7 +162,7 @@ class CursorMaker:
         return begin, end
 
     def _bounds(self, present: Expr | None, begin: Expr, end: Expr) -> tuple[Expr, Expr]:
-        """Both, or an empty range where nothing is there."""
+        """The bounds, or an empty range where a condition does not hold."""
         if present is None:
             return begin, end
         first, last = self.writer.fresh("begin", number(0)), self.writer.fresh("end", number(0))
@@ -176,50 +177,50 @@ class CursorMaker:
         variable: str,
         access: Access,
         coordinate: Expr,
-        found: tuple[Expr, Expr | None, Expr | None] | None,
+        cursor: tuple[Expr, Expr | None, Expr | None] | None,
     ) -> Scope:
-        """Inside of a loop, where a list was ``found``: its position, end of run, and presence."""
+        """The scope in a loop.  ``cursor``: position, end of the run, and presence in a list."""
         reached = scope.at(access)
         if access.tensor in self.temporaries:
-            assert found is not None
-            return scope.with_reached(access, Reached(position=coordinate, present=found[2]))
+            assert cursor is not None
+            return scope.with_reached(access, Reached(position=coordinate, present=cursor[2]))
         layout = self.stage.layout(access.tensor)
         if isinstance(layout, ArrayLayout):
             return scope
-        if found is None:
+        if cursor is None:
             extent = local(extent_of(variable))
             position: Expr = plus(times(reached.position, extent), coordinate)
             if position not in (reached.position, coordinate):
                 position = self.writer.fresh("position", position)
             after = Reached(level=reached.level + 1, position=position, present=reached.present)
         else:
-            at, end, present = found
+            at, end, present = cursor
             after = Reached(level=reached.level + 1, position=at, end=end, present=present)
         return scope.with_reached(access, after)
 
 
-def holds(merge: Merge, here: Mapping[Access, Expr | None], scope: Scope) -> Expr | None:
-    """Whether a merge has the coordinate at which ``here`` lists are; ``None``: always."""
+def holds(merge: Merge, presence: Mapping[Access, Expr | None], scope: Scope) -> Expr | None:
+    """Whether a merge has the current coordinate, by the presence of lists; ``None``: always."""
     match merge:
         case Everything() | Either(everything=True):
             return None
         case Leaf(access=access):
-            return here[access] if access in here else scope.at(access).present
+            return presence[access] if access in presence else scope.at(access).present
         case Both(members=members):
-            return conjunction(*(holds(member, here, scope) for member in members))
+            return conjunction(*(holds(member, presence, scope) for member in members))
         case Either(members=members):
-            parts = [holds(member, here, scope) for member in members]
-            found = [part for part in parts if part is not None]
-            if len(found) < len(parts):
+            parts = [holds(member, presence, scope) for member in members]
+            conditions = [part for part in parts if part is not None]
+            if len(conditions) < len(parts):
                 return None
-            result = found[0]
-            for part in found[1:]:
+            result = conditions[0]
+            for part in conditions[1:]:
                 result = result | part
             return result
 
 
 def implied(merge: Merge) -> frozenset[Access]:
-    """The accesses that are there wherever a merge holds."""
+    """The accesses that are present wherever a merge holds."""
     match merge:
         case Leaf(access=access):
             return frozenset({access})
@@ -235,18 +236,18 @@ def is_in(cursor: Expr, end: Expr) -> Expr:
 
 
 def behind_all() -> Expr:
-    """The coordinate of a list at its end."""
+    """A coordinate larger than all others, which an exhausted list gets."""
     return number(LARGEST_COORDINATE)
 
 
-# How loops find tensors in memory: the structure that machine code depends on, without extents.
+# The layout of tensors in memory, as far as machine code depends on it: without extents.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayLayout(Term):
-    """A tensor of dense levels alone, read by the steps of its modes.
+    """A dense tensor, read by the strides of its modes.
 
-    ``unit`` are the modes whose step is one element; the other steps are known when it runs.
+    ``unit`` are the modes with stride 1, known to the compiler; other strides are arguments.
     """
 
     name: str
@@ -255,7 +256,7 @@ class ArrayLayout(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelsLayout(Term):
-    """A tensor by its levels; ``indices`` are the types of the arrays of each level, by name."""
+    """A tensor with its levels; ``indices`` are the types of the arrays of each level, by name."""
 
     name: str
     format: Format
@@ -271,7 +272,7 @@ TensorLayout = ArrayLayout | LevelsLayout
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopStage(Term):
-    """A stage, with the layouts of what it reads and the format in which it writes."""
+    """A stage, with the layouts of its operands and the format of its result."""
 
     statement: Statement
     reads: tuple[TensorLayout, ...]
@@ -281,14 +282,14 @@ class LoopStage(Term):
 
     def layout(self, name: str) -> TensorLayout:
         """The layout of a tensor that the stage reads; ``KeyError`` if it does not."""
-        for one in self.reads:
-            if one.name == name:
-                return one
+        for layout in self.reads:
+            if layout.name == name:
+                return layout
         raise KeyError(name)
 
 
 def walkable(format: Format) -> bool:
-    """Whether loops walk these levels as they are: dense, compressed, singleton, or a list."""
+    """Whether loops can walk these levels: dense, compressed, singleton, or a coordinate list."""
     kinds = (Compressed, Singleton)
     return format.coordinate_list or all(
         level.full or type(level) in kinds for level in format.levels
@@ -296,7 +297,7 @@ def walkable(format: Format) -> bool:
 
 
 def writable(format: Format) -> bool:
-    """Whether loops write these levels: dense ones, and compressed ones below them."""
+    """Whether loops can write these levels: dense ones, and compressed ones below them."""
     below = False
     for level in format.levels:
         if level.full and below:
@@ -318,7 +319,7 @@ def level_array(name: str, level: int, array: str) -> str:
 
 
 def step_of(name: str, mode: int) -> str:
-    """The argument with the elements from one to the next along a mode."""
+    """The argument with the stride of a mode, in elements."""
     return f"{name}_step{mode}"
 
 
@@ -328,27 +329,27 @@ def extent_of(variable: str) -> str:
 
 
 def count_of(name: str, level: int) -> str:
-    """The argument with the number of coordinates that were written to a level."""
+    """The argument with the number of coordinates written to a level."""
     return f"{name}_count{level}"
 
 
 def room_of(name: str, level: int) -> str:
-    """The capacity of what grows with a level that is written."""
+    """The argument with the capacity of a level that is written."""
     return f"{name}_room{level}"
 
 
 # Where loops put values: dense arrays, locals, workspaces, and levels to which they append.
 #
-# Values are added up in the order of the loops.  What is not written in that order waits in a
-# *workspace*: an array over the coordinates, marks that say which of them have a value this time,
-# and the list of those.
+# Values are added up in the order of the loops.  What is not produced in the order of the result
+# is collected in a *workspace*: an array over the coordinates, marks that say which of them have a
+# value, and a list of these coordinates.
 
 FALSE = Const(value=False, type=BOOL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arithmetic:
-    """The type of values, and what zero and a sum are."""
+    """The type of values, with the zero and the sum of the semiring."""
 
     type: Type
     semiring: Semiring
@@ -364,7 +365,11 @@ class Arithmetic:
 
 
 class Workspace:
-    """Values at coordinates of some variables, in any order; emptied by a new number for marks."""
+    """Values at coordinates of some variables, in any order.
+
+    A coordinate is occupied if its mark is the current ``turn``, so that counting up the turn
+    empties the workspace without touching the array.
+    """
 
     def __init__(
         self, writer: LoopWriter, arithmetic: Arithmetic, name: str, variables: Sequence[str]
@@ -379,7 +384,7 @@ class Workspace:
         self.latest = writer.fresh(f"{name}_latest", number(-1))
 
     def empty(self) -> None:
-        """Nothing is in it behind this."""
+        """Empty the workspace."""
         writer = self.writer
         writer.set(self.turn, plus(self.turn, number(1)))
         writer.set(self.length, number(0))
@@ -387,7 +392,7 @@ class Workspace:
         writer.set(self.latest, number(-1))
 
     def key(self, coordinates: Sequence[Expr]) -> Expr:
-        """The place of coordinates."""
+        """The index of coordinates."""
         place: Expr = number(0)
         for variable, coordinate in zip(self.variables, coordinates, strict=True):
             place = plus(times(place, local(extent_of(variable))), coordinate)
@@ -415,7 +420,7 @@ class Workspace:
             writer.set(self.latest, key)
 
     def finish(self) -> None:
-        """The list in order: by the marks if it is long, else sorted."""
+        """Sort the list of keys: by a scan over all marks if it is long, else by a heap sort."""
         writer = self.writer
         size = number(1)
         whole: Expr = size
@@ -434,18 +439,18 @@ class Workspace:
                 sort_numbers(writer, self.list, self.length)
 
     def coordinates_of(self, key: Expr) -> tuple[Expr, ...]:
-        """The coordinates of a place."""
-        found: list[Expr] = []
+        """The coordinates of an index."""
+        coordinates: list[Expr] = []
         rest = key
         for variable in reversed(self.variables[1:]):
             extent = local(extent_of(variable))
-            found.append(self.writer.fresh("part", rest % extent))
+            coordinates.append(self.writer.fresh("part", rest % extent))
             rest = self.writer.fresh("rest", rest // extent)
-        return (*([rest] if self.variables else []), *reversed(found))
+        return (*([rest] if self.variables else []), *reversed(coordinates))
 
 
 class DenseResult:
-    """A result of dense levels alone, at the place that its coordinates say."""
+    """A dense result, indexed by its coordinates."""
 
     def __init__(
         self, writer: LoopWriter, arithmetic: Arithmetic, name: str, variables: Sequence[str]
@@ -461,19 +466,19 @@ class DenseResult:
         return self.writer.fresh("place", place)
 
     def before(self, place: Expr) -> Local:
-        """The value that is there."""
+        """The current value."""
         return self.writer.load("before", self.array, place, self.arithmetic.type)
 
     def put(self, place: Expr, value: Expr) -> None:
-        """Overwrite the value that is there."""
+        """Overwrite the current value."""
         self.writer.store(self.array, place, value)
 
 
 class AppendedResult:
-    """Dense levels, and compressed ones below them, whose entries come in order.
+    """Dense levels, and compressed ones below them, whose entries are appended in order.
 
-    An entry of a level above is put there with the first one below it, so that no fiber of a level
-    below a compressed one is empty.
+    An entry of a compressed level is appended together with the first one below it, so that no
+    fiber below it is empty.
     """
 
     def __init__(
@@ -506,7 +511,7 @@ class AppendedResult:
             below = room
 
     def append(self, coordinates: Sequence[Expr], value: Expr) -> None:
-        """An entry behind all others."""
+        """Append an entry."""
         writer = self.writer
         parent: Expr = number(0)
         for level, kind in enumerate(self.format.levels):
@@ -519,7 +524,7 @@ class AppendedResult:
             parent = writer.fresh("parent", parent)
             same = equals(above, parent) & equals(latest, coordinate)
             with writer.where(~same):
-                # one more, as the positions of a level below have
+                # one more than its coordinates: the positions of the level below
                 writer.make_room(room_of(self.name, level), plus(count, number(2)))
                 writer.store(level_array(self.name, level, "crd"), count, coordinate)
                 writer.set(count, plus(count, number(1)))
@@ -532,7 +537,7 @@ class AppendedResult:
 
 
 def sort_numbers(writer: LoopWriter, array: str, length: Expr) -> None:
-    """The first ``length`` numbers of an array, in increasing order: a heap sort, in place."""
+    """Sort the first ``length`` numbers of an array in place, by a heap sort."""
     start = writer.fresh("start", length // 2)
     with writer.repeating(number(0) < start):
         writer.set(start, start - 1)
@@ -548,7 +553,7 @@ def sort_numbers(writer: LoopWriter, array: str, length: Expr) -> None:
 
 
 def _sift(writer: LoopWriter, array: str, root: Expr, end: Expr) -> None:
-    """The number at the root goes down until none below it is larger."""
+    """Sift the root of a heap down."""
     value = writer.load("value", array, root)
     hole = writer.fresh("hole", root)
     child = writer.fresh("child", plus(times(root, number(2)), number(1)))

@@ -1,7 +1,7 @@
-"""From an assignment and a schedule with external functions to a plan.
+"""Building a plan from an assignment and a schedule with external functions.
 
-In go the calls that the schedule asks for, and what it assumes of extents; out come the steps,
-among them those that bring operands into the formats and memories of the calls.
+The schedule names the calls and assumptions on extents; the plan has steps for the calls, for the
+rest of the assignment, and for bringing operands into the formats and memories of the calls.
 """
 
 from __future__ import annotations
@@ -82,22 +82,22 @@ from t2s.sparse_repr.notation.symbols import SYMMETRIC
 
 
 class Resolver(Protocol):
-    """What knows functions by their names, and what streams of an assignment are as a function."""
+    """Finds functions by name, and makes a function of an assignment computed by streams."""
 
     def function(self, given: FunctionOrName, location: SourceLocation) -> ExternalFunction:
-        """A function, or the one that a name says.  Raises ``UserError`` if there is none."""
+        """A function, also by its name.  Raises ``UserError`` for an unknown name."""
 
     def streams(self, assignment: Assignment, one: StreamsOnDevice) -> ExternalFunction:
-        """The streams of an assignment on the device that a directive says."""
+        """The streams of an assignment on the device of a directive, as a function."""
 
 
 def build_plan(
     assignment: Assignment, schedule: Schedule, resolve: Resolver, solver: Solver | None = None
 ) -> PlanProgram:
-    """The plan of an assignment under a schedule; ``resolve`` finds functions by their names.
+    """Build the plan of an assignment under a schedule; ``resolve`` finds functions by name.
 
-    Raises ``UserError`` for a part that is not what its function computes, with the first rule
-    that fails.
+    Raises ``UserError`` for a part that its function does not compute, with the first rule that
+    fails.
     """
     builder = PlanBuilder(assignment, resolve, solver or Solver(), assumptions_of(schedule))
     builder.take(schedule.directives)
@@ -106,7 +106,7 @@ def build_plan(
 
 @dataclass
 class PlanBuilder:
-    """A plan that grows, directive by directive; ``plan`` adds what is left."""
+    """A plan that grows with each directive; ``plan`` completes it with the rest."""
 
     assignment: Assignment
     resolve: Resolver
@@ -127,7 +127,7 @@ class PlanBuilder:
         """The inputs whose declared properties give a workspace the same ones."""
 
     def copy(self) -> PlanBuilder:
-        """The same plan so far, which may go on in another way."""
+        """A copy of the plan so far, which can be continued differently."""
         new = copy(self)
         new.formats, new.names = dict(self.formats), self.names.copy()
         new.properties, new.checked = dict(self.properties), set(self.checked)
@@ -136,7 +136,7 @@ class PlanBuilder:
         return new
 
     def take(self, directives: Iterable[LoopDirective]) -> None:
-        """The next directives, in order."""
+        """Apply directives, in order."""
         asked = ReshapeRequest()
         unused: list[FixVariables | PromoteOperand] = []
         for one in directives:
@@ -174,7 +174,7 @@ class PlanBuilder:
             )
 
     def plan(self) -> PlanProgram:
-        """What is left, computed by loops or streams, and the whole plan."""
+        """Compute the rest by loops or streams, and return the whole plan."""
         self._finish()
         program = PlanProgram(
             assignment=self.assignment,
@@ -188,7 +188,7 @@ class PlanBuilder:
 
     @property
     def rest(self) -> Assignment | None:
-        """What is left to compute; ``None`` if the last call gives the result."""
+        """What is left to compute; ``None`` if the last call produces the result."""
         calls = [step for step in self.made.steps if isinstance(step, CallStep)]
         value = self.left.value
         given = calls and isinstance(value, Access) and value.tensor == calls[-1].target
@@ -196,7 +196,7 @@ class PlanBuilder:
         return None if given and whole else self.left
 
     def _call(self, one: BindPart | MapPart, asked: ReshapeRequest) -> None:
-        """The steps of a part that a function computes; what is left reads its workspace."""
+        """Add the steps of a part that a function computes; the rest reads its workspace."""
         function = self.resolve.function(one.function, one.location)
         taken = find_part(self.left, one.value, one.location)
         part = part_form(
@@ -283,7 +283,7 @@ class PlanBuilder:
         reshape: Reshape,
         asked: ReshapeRequest,
     ) -> PartMapping | None:
-        """The mapping of ``B*C + B*D`` as one product, behind a step that computes ``C + D``."""
+        """The mapping of ``B*C + B*D`` as one product, after a step that computes ``C + D``."""
         names = self.names.copy()
         found = with_common_factor(part, names.fresh("T"))
         if found is None:
@@ -299,7 +299,7 @@ class PlanBuilder:
         return mapping
 
     def _with_numbers(self, mapping: PartMapping) -> PartMapping:
-        """The mapping with scalars for the numbers that are operands, each made by a step."""
+        """The mapping with scalars for constants that are operands, each made by a step."""
         names: dict[str, str] = {}
         for name, number in mapping.numbers:
             target = names[name] = self.names.fresh("number")
@@ -327,7 +327,7 @@ class PlanBuilder:
                     self._check(declared, name)
 
     def _check(self, tensor: str, property: str) -> None:
-        """Look at the values of a tensor that is declared to have a property, once."""
+        """Check a declared property of a tensor on its values, once."""
         if (tensor, property) in self.checked:
             return
         self.checked.add((tensor, property))
@@ -337,7 +337,7 @@ class PlanBuilder:
     def _workspace(
         self, function: ExternalFunction, mapping: PartMapping, taken: TakenOut
     ) -> tuple[str, Assignment]:
-        """What the call writes: the result itself if it is all of it, and stored alike."""
+        """The tensor that a call writes: the result itself, if it is complete and in its format."""
         variables = mapping.variables
         formats = function.capability.needs_of(function.capability.result.tensor).formats
         format = formats[0] if formats else dense(len(variables))
@@ -367,7 +367,7 @@ class PlanBuilder:
         return replace(self.assignment, result=result, value=value, tensors=tensors)
 
     def _declared(self, result: Access, value: Expression) -> tuple[TensorDeclaration, ...]:
-        """The tensors of a statement: those of the user, and workspaces."""
+        """The declarations of the tensors of a statement, including workspaces."""
         names = dict.fromkeys((result.tensor, *(access.tensor for access in accesses(value))))
         known = {tensor.name: tensor for tensor in self.assignment.tensors}
         return tuple(
@@ -382,7 +382,7 @@ class PlanBuilder:
         self.left = replace(self.left, value=value, tensors=tensors)
 
     def _precompute(self, one: Precompute) -> None:
-        """A part that we compute first, into a dense workspace."""
+        """Compute a part first by loops, into a dense workspace."""
         taken = find_part(self.left, one.value, one.location)
         if one.workspace in self.formats:
             raise UserError(
@@ -397,7 +397,7 @@ class PlanBuilder:
         self._replace(taken, access)
 
     def _proof(self, mapping: PartMapping) -> Proof:
-        """What is known of the condition of a call: evaluated, proved, or open."""
+        """The state of the condition of a call: evaluated, proved, or open."""
         condition = mapping.condition
         known = known_modes(condition, self.extents)
         answer = holds(condition, known)
@@ -409,7 +409,7 @@ class PlanBuilder:
         return self.solver.prove(condition, [fact for fact, _ in self.facts], self.extents)
 
     def _store(self, one: StoreInOrder) -> None:
-        """What is left reads a copy of a tensor, with its modes in another order in memory."""
+        """Let the rest read a copy of a tensor with its modes in another order in memory."""
         read = [access for access in accesses(self.left.value) if access.tensor == one.tensor]
         stored = self.formats.get(one.tensor)
         full = stored is not None and stored.plain and all(level.full for level in stored.levels)
@@ -435,7 +435,7 @@ class PlanBuilder:
         self.left = replace(self.left, value=value, tensors=tensors)
 
     def _finish(self) -> None:
-        """What is left of the assignment: loops or streams, a conversion, or nothing."""
+        """Compute the rest of the assignment by loops, streams or a conversion, if there is any."""
         result = self.assignment.result
         value = self.left.value
         calls = [step for step in self.made.steps if isinstance(step, CallStep)]
@@ -450,7 +450,7 @@ class PlanBuilder:
         self.made.bring(result.tensor, HOST)
 
     def _give(self, last: CallStep, value: Access) -> None:
-        """The result is what the last function gives, stored in another way."""
+        """Convert the output of the last function to the result's format."""
         result = self.assignment.result
         if set(value.variables) != set(result.variables):
             self.made.add(LoopsStep(assignment=self.left))
@@ -466,7 +466,7 @@ class PlanBuilder:
         )
 
     def _stream(self, one: StreamsOnDevice) -> None:
-        """What is left as streams on a device, which compute all of it."""
+        """Compute the whole rest by streams on a device."""
         memory = next(
             (m for m in self.made.links if one.link is None and m.name == one.device), None
         )
@@ -483,13 +483,13 @@ class PlanBuilder:
         self._add_call(mapping, taken, bound, AS_IT_STANDS, self._proof(mapping))
 
 
-# What a schedule says beside its calls: extents that are assumed, variables that are fixed.
+# Assumptions and requests of a schedule: on extents, and on the variables of calls.
 
 
 def assumptions_of(
     schedule: Schedule,
 ) -> tuple[tuple[Condition, SourceLocation], ...]:
-    """What the user says of extents.  Raises ``UserError`` for conditions over lists."""
+    """The user's assumptions on extents.  Raises ``UserError`` for conditions over lists."""
     found = []
     for directive in schedule.directives:
         if isinstance(directive, AssumeExtents):
@@ -508,7 +508,7 @@ def assumptions_of(
 def check_variables(
     assignment: Assignment, names: tuple[str, ...], location: SourceLocation
 ) -> None:
-    """Variables to fix are there.  Raises ``UserError``."""
+    """Raise ``UserError`` unless the variables to fix exist."""
     known = all_variables(assignment)
     for name in names:
         if name not in known:
@@ -520,7 +520,7 @@ def check_variables(
 
 
 def check_request(part: PartForm, asked: ReshapeRequest, location: SourceLocation) -> None:
-    """What is fixed and promoted is of the part that is bound."""
+    """Raise ``UserError`` unless fixed and promoted variables belong to the bound part."""
     text = print_expression(part.value)
     names = [name for name in asked.fixed if name not in part.variables]
     tensors = {access.tensor for access in part.reads}
@@ -545,7 +545,7 @@ def check_request(part: PartForm, asked: ReshapeRequest, location: SourceLocatio
 
 
 def declared_extents(assignment: Assignment) -> Mapping[str, int]:
-    """The extents that shapes of tensors say before anything is run."""
+    """The extents that declared shapes determine before a run."""
     found: dict[str, int] = {}
     for access in (*accesses(assignment.value), assignment.result):
         shape = next((t.shape for t in assignment.tensors if t.name == access.tensor), None)
@@ -554,12 +554,12 @@ def declared_extents(assignment: Assignment) -> Mapping[str, int]:
     return found
 
 
-# Steps that bring operands to where a step reads them: formats, order of modes, memories.
+# Steps that bring operands into the format, the order of modes and the memory of their reader.
 
 
 @dataclass
 class OperandSteps:
-    """The steps of a plan so far, the formats of its tensors, and the memories that they are in."""
+    """The steps of a plan so far, with the formats and the memories of its tensors."""
 
     formats: dict[str, Format]
     names: NameSupply
@@ -568,12 +568,12 @@ class OperandSteps:
     links: dict[MemoryOf, HostLink] = field(default_factory=dict)
 
     def copy(self, formats: dict[str, Format], names: NameSupply) -> OperandSteps:
-        """The same steps, over formats and names that are copies, too."""
+        """A copy that can be extended independently."""
         memories = {name: set(there) for name, there in self.memories.items()}
         return OperandSteps(formats, names, list(self.steps), memories, dict(self.links))
 
     def add(self, step: Step) -> None:
-        """A step, behind those that move what it reads to where it reads it."""
+        """Add a step, after those that move its operands into its memory."""
         memory = memory_of(step)
         for name in sources_of(step):
             self.bring(name, memory)
@@ -583,7 +583,7 @@ class OperandSteps:
             self.memories[target] = {memory}
 
     def bring(self, name: str, memory: MemoryOf) -> None:
-        """A tensor into a memory: over the links of both devices if it is on another one."""
+        """Move a tensor into a memory; between devices, through the host over both links."""
         there = self.memories.setdefault(name, {HOST})
         if memory in there:
             return
@@ -598,7 +598,7 @@ class OperandSteps:
             there.add(memory)
 
     def operand(self, view: OperandView, mapping: PartMapping) -> str:
-        """The tensor that an operand reads: the input, or what it is converted to before."""
+        """The tensor behind an operand: the input, or a converted copy."""
         access = view.access
         needs = mapping.function.capability.needs_of(view.name)
         stored = self.formats[access.tensor]
@@ -618,7 +618,7 @@ class OperandSteps:
     def converted(
         self, source: str, format: Format, modes: tuple[int, ...], name: str, why: str
     ) -> str:
-        """A tensor in another format, or with its modes in another order; made once."""
+        """A tensor in another format or order of modes; the conversion is added once."""
         for step in self.steps:
             match step:
                 case ConvertStep(target=target, source=of, modes=order) if (
@@ -631,9 +631,9 @@ class OperandSteps:
         return target
 
     def in_order(self, mapping: PartMapping) -> PartMapping:
-        """The mapping with operands stored in the order of the function, each by a step.
+        """The mapping with its operands converted to the function's order of modes, each by a step.
 
-        Those are all of hardware, and sparse ones: the steps of others are handed over.
+        Needed for hardware and for sparse operands: others are passed with their strides.
         """
         views = tuple(self._in_order(view, mapping) for view in mapping.operands)
         seen = {view.name: view for view in views}

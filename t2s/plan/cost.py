@@ -1,10 +1,9 @@
 """Predicted times of plans: a machine as data, compiled loops, and the steps of a plan.
 
-Hardware whose cycles do not depend on values is exact.  Calls take what was measured of calls of
-their size: rates are interpolated between the sizes, and a call that is smaller than all of them
-takes as long as the smallest.  Loops take the iterations of their statement, counted from the
-tensors or expected from densities; copies, conversions and transposes what they touch; moves their
-link.
+Hardware whose cycles do not depend on values is exact.  The time of a call is interpolated between
+measured sizes; one that is smaller than all of them takes as long as the smallest.  Loops are
+predicted by their iterations, counted from the tensors or expected from densities; copies,
+conversions and transposes by the data that they touch; moves by their link.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ class FunctionRates(Term):
     points: tuple[tuple[float, float], ...]
 
     def seconds(self, work: float) -> float:
-        """How long a call with so much work takes."""
+        """The seconds of a call with this much work."""
         first, last = self.points[0], self.points[-1]
         if work <= first[0]:
             return first[1]
@@ -86,19 +85,19 @@ class FunctionRates(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopRates(Term):
-    """How fast our loops are, in seconds.
+    """Rates of compiled loops, in seconds.
 
     Attributes
     ----------
-    start: of a statement.
-    loop: of an inner loop, beside its iterations.
-    entry: of a coordinate in a list that a loop walks; ``merged`` where it walks two together.
-    element: of a step of a dense loop that sums in a local, one after the other.
-    vector: of one along a dense result, several at once.
-    strided: of a step that reads far from where it read before, in memory beyond the caches.
-    append: of an entry of a sparse result.
-    workspace: of a value that waits in a workspace, because the loops come to it several times.
-    zero: of an element of a dense result that is made.
+    start: per statement.
+    loop: per execution of an inner loop, in addition to its iterations.
+    entry: per coordinate of a list; ``merged`` if the loop merges several lists.
+    element: per iteration of a dense loop that accumulates in a local, which is sequential.
+    vector: per iteration along a dense result, which is vectorized.
+    strided: per iteration that reads far from the previous one, in memory beyond the caches.
+    append: per entry of a sparse result.
+    workspace: per value that is collected in a workspace.
+    zero: per element of a dense result, for its initialization.
     """
 
     start: float
@@ -120,15 +119,13 @@ class HostMachine(Term):
     Attributes
     ----------
     name: for tables.
-    threads: of libraries while this was measured.
-    start: seconds of a step that calls a function, beside its calls.
-    call: seconds of a call of a function that nobody measured, beside its work.
-    step: seconds of a step of the innermost loop of such a function.
-    copy, transpose: seconds of a byte that is copied, and of one that is transposed.
-    convert: seconds of a stored entry that is converted, and ``scan`` of a dense element that is
-        looked at for that.
-    loops: of our own loops.
-    functions: measured ones.
+    threads: of libraries during the measurement.
+    start: seconds per step that calls a function, in addition to its calls.
+    call: seconds per call of a function without measurements, in addition to its work.
+    step: seconds per iteration of the innermost loop of such a function.
+    copy, transpose: seconds per byte that is copied or transposed.
+    convert: seconds per stored entry that is converted; ``scan``: per dense element that is
+    scanned. loops: the rates of compiled loops. functions: measured functions.
     """
 
     name: str
@@ -144,7 +141,7 @@ class HostMachine(Term):
     functions: tuple[FunctionRates, ...] = ()
 
     def rates_of(self, function: ExternalFunction) -> FunctionRates | None:
-        """What was measured of a function."""
+        """The measurements of a function."""
         library = function.library.name if function.library is not None else ""
         for one in self.functions:
             if (one.library, one.function) == (library, function.name):
@@ -152,12 +149,12 @@ class HostMachine(Term):
         return None
 
     def call_seconds(self, function: ExternalFunction, work: float) -> float:
-        """How long a call of a function with so much work takes."""
+        """The seconds of a call of a function with this much work."""
         rates = self.rates_of(function)
         return rates.seconds(work) if rates is not None else self.call + work * self.step
 
     def least_seconds(self, function: ExternalFunction) -> float:
-        """Seconds that every call of a function takes at least."""
+        """A lower bound on the seconds of any call of a function."""
         rates = self.rates_of(function)
         return min(seconds for _, seconds in rates.points) if rates is not None else self.call
 
@@ -246,8 +243,8 @@ GENERIC = HostMachine(
 
 # Predicted times of compiled loops: iterations of every loop of a statement, and their rates.
 #
-# How many coordinates a loop visits is expected from what tensors store, as if that were anywhere:
-# a level has a share of its coordinates, a product those that all factors have, a sum those of any.
+# The expected number of coordinates that a loop visits follows from densities, as if entries were
+# spread at random: a product has those of all factors, a sum those of any term.
 
 IN_CACHE = 1 << 20
 """Bytes of an array that may be read in any order as fast as one behind the other."""
@@ -255,10 +252,10 @@ IN_CACHE = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorFacts:
-    """What is known of a tensor before a run.
+    """Facts about a tensor before a run.
 
-    ``stored`` is how many values it has, a count or an expectation; ``order`` its modes in memory,
-    the outermost first; ``sparse`` whether it stores some of its elements only.
+    ``stored`` is the number of its values, counted or expected; ``order`` its modes in memory, the
+    outermost first; ``sparse`` whether it may store only some of its elements.
     """
 
     shape: tuple[int, ...]
@@ -268,16 +265,16 @@ class TensorFacts:
 
     @property
     def elements(self) -> int:
-        """All of them, stored or not."""
+        """The number of elements, stored or not."""
         return prod(self.shape)
 
     @property
     def density(self) -> float:
-        """The share of the elements that are stored."""
+        """The fraction of the elements that are stored."""
         return self.stored / self.elements if self.elements else 0.0
 
     def strides(self, itemsize: int) -> tuple[int, ...]:
-        """Bytes from one element to the next along each mode of a dense tensor."""
+        """The strides of a dense tensor, in bytes."""
         found = [0] * len(self.shape)
         step = itemsize
         for mode in reversed(self.order):
@@ -287,7 +284,7 @@ class TensorFacts:
 
 
 def facts_of(shape: tuple[int, ...], format: Format, stored: float | None = None) -> TensorFacts:
-    """What is known of a tensor of a shape in a format; all of it is stored if nothing is said."""
+    """Facts about a tensor of a shape in a format; by default, all of it is stored."""
     sparse = not (format.plain and all(level.full for level in format.levels))
     count = prod(shape) if stored is None or not sparse else stored
     order = format.modes if format.plain else tuple(range(len(shape)))
@@ -296,7 +293,7 @@ def facts_of(shape: tuple[int, ...], format: Format, stored: float | None = None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSetting:
-    """What loops run on: extents, tensors by name, bytes of a value, rates, and a conversion's."""
+    """The inputs of a prediction: extents, tensors by name, bytes per value, and rates."""
 
     extents: Mapping[str, int]
     tensors: Mapping[str, TensorFacts]
@@ -306,7 +303,7 @@ class LoopSetting:
 
 
 def loop_seconds(assignment: Assignment, setting: LoopSetting) -> tuple[float, str]:
-    """How long compiled loops take for a statement, and of how many steps that is the time."""
+    """The predicted seconds of a statement by compiled loops, and its number of iterations."""
     names = dict.fromkeys(access.tensor for access in accesses(assignment.value))
     memory = tuple(
         (name, setting.tensors[name].order) for name in names if not setting.tensors[name].sparse
@@ -316,7 +313,7 @@ def loop_seconds(assignment: Assignment, setting: LoopSetting) -> tuple[float, s
 
 @dataclass
 class _LoopWalk:
-    """A walk through the loops of a program, which adds up what they take."""
+    """Walks through the loops of a program, adding up their time."""
 
     setting: LoopSetting
     program: ConcreteProgram
@@ -339,7 +336,7 @@ class _LoopWalk:
         return self.taken, f"{self.steps:.3g} steps{how}"
 
     def _views(self) -> None:
-        """Tensors as the loops read them; sparse ones are converted."""
+        """Facts about the views that the loops read; adds the time of conversions."""
         for view in self.program.views:
             if view.name in self.known or view.source not in self.known:
                 continue
@@ -408,7 +405,7 @@ class _LoopWalk:
         self._statement(loop.body, inside, {**at, name: len(at)}, stored)
 
     def _append(self, loop: Forall, inside: float, at: Mapping[str, int], result: Access) -> None:
-        """Entries of a sparse result, written where the last of its variables is known."""
+        """Add the time of appending to a sparse result, in the loop over its last variable."""
         if set(result.variables) - set(at) - {loop.variable} or not self._is_sparse(result.tensor):
             return
         rates = self.setting.rates
@@ -418,7 +415,7 @@ class _LoopWalk:
     def _body(
         self, loop: Forall, inside: float, *, listed: bool, at: Mapping[str, int], stored: str
     ) -> float:
-        """Seconds of what the innermost loop computes, beside the walk through its lists."""
+        """Seconds of the body of the innermost loop, without walking lists."""
         rates, name = self.setting.rates, loop.variable
         result = result_of(loop)
         reads = [access for access in reads_of(loop) if name in access.variables]
@@ -436,7 +433,7 @@ class _LoopWalk:
         return inside * (rates.element if summed else rates.vector)
 
     def _jumps(self, access: Access, name: str, *, listed: bool) -> bool:
-        """Whether what a loop reads next of a large dense array is far from what it read."""
+        """Whether successive reads of a large dense array are far apart."""
         known = self.known.get(access.tensor)
         if known is None or known.sparse or known.elements * self.setting.itemsize <= IN_CACHE:
             return False
@@ -445,7 +442,7 @@ class _LoopWalk:
     # -- coordinates ------------------------------------------------------------------------------
 
     def _is_sparse(self, name: str) -> bool:
-        """Whether a tensor that is written stores some elements only; temporaries store all."""
+        """Whether the written tensor may store only some elements; temporaries store all."""
         formats = {tensor.name: tensor.format for tensor in self.program.tensors}
         return name in formats and not all(level.full for level in formats[name].levels)
 
@@ -460,7 +457,7 @@ class _LoopWalk:
         return not format.levels[level].full
 
     def _share(self, access: Access, name: str, at: Mapping[str, int]) -> float:
-        """The share of the coordinates of a level that its tensor has, in a fiber that is there."""
+        """The fraction of the coordinates of a level that are stored, in a fiber that exists."""
         known, format = self.known[access.tensor], self.program.format_of(access.tensor)
         if not format.plain:
             return known.density
@@ -472,7 +469,7 @@ class _LoopWalk:
 
 
 def _prefixes(known: TensorFacts, shape: list[int], levels: int, full: bool) -> float:
-    """How many coordinates of the first levels are there: all, or those with something below."""
+    """The expected number of coordinates of the first levels: all, or those with entries below."""
     whole, rest = prod(shape[:levels]), prod(shape[levels:])
     if full:
         return float(whole)
@@ -480,7 +477,7 @@ def _prefixes(known: TensorFacts, shape: list[int], levels: int, full: bool) -> 
 
 
 def _share_of(merge: Merge, shares: Mapping[Access, float]) -> float:
-    """The share of all coordinates at which a merge has something."""
+    """The fraction of all coordinates that a merge visits."""
     match merge:
         case Leaf(access=access):
             return shares.get(access, 1.0)
@@ -493,7 +490,7 @@ def _share_of(merge: Merge, shares: Mapping[Access, float]) -> float:
 
 
 def _seen(view: View, source: TensorFacts) -> TensorFacts:
-    """What is known of a view."""
+    """Facts about a view."""
     modes = [parts[0].mode for parts in view.parts]
     shape = tuple(source.shape[mode] for mode in modes)
     order = tuple(modes.index(mode) for mode in source.order if mode in modes)
@@ -503,16 +500,12 @@ def _seen(view: View, source: TensorFacts) -> TensorFacts:
     return replace(source, shape=shape, stored=share * prod(shape), order=order)
 
 
-# Predicted times of plans: what each step does, counted, and a machine's rates.
-#
-# Hardware whose cycles do not depend on values is exact.  Calls take what was measured of calls of
-# their size; our loops by the iterations of their statement, counted from the tensors or expected
-# from densities; copies, conversions, transposes by what they touch; moves by their link.
+# Predicted times of plans: the work of each step, at the rates of a machine.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFacts:
-    """What a prediction is for: extents of variables, inputs, a value's bytes, its type."""
+    """What a prediction is for: extents of variables, inputs, bytes per value, type."""
 
     extents: Mapping[str, int]
     tensors: Mapping[str, TensorFacts]
@@ -522,7 +515,7 @@ class PlanFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedStep:
-    """How long a step takes, and what that was computed from; ``exact`` of hardware's cycles."""
+    """The seconds of a step, and how they were computed; ``exact`` for hardware's cycles."""
 
     step: Step
     seconds: float
@@ -532,19 +525,19 @@ class PredictedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """The predicted times of a plan, step by step, and what is known of its tensors then."""
+    """The predicted times of a plan, step by step, with the facts about its tensors."""
 
     steps: tuple[PredictedStep, ...]
     tensors: Mapping[str, TensorFacts]
 
     @property
     def seconds(self) -> float:
-        """Of all steps, one after the other."""
+        """The total time of all steps."""
         return sum(step.seconds for step in self.steps)
 
 
 def predict(program: PlanProgram, facts: PlanFacts, machine: HostMachine) -> Prediction:
-    """How long the steps of a plan will take on a machine."""
+    """Predict the times of the steps of a plan on a machine."""
     return predict_steps(program.steps, dict(program.tensors), facts, machine)
 
 
@@ -555,7 +548,7 @@ def predict_steps(
     machine: HostMachine,
     before: Prediction | None = None,
 ) -> Prediction:
-    """How long steps will take; ``before`` is the prediction of the first ones, if there is any."""
+    """Predict the times of steps; ``before`` is the prediction of a prefix, if there is one."""
     first = before or Prediction(steps=(), tensors=facts.tensors)
     found = _Predictor(formats, facts, machine, dict(first.tensors))
     more = found.predicted(steps[len(first.steps) :])
@@ -648,7 +641,7 @@ class _Predictor:
         return _predicted(step, seconds, text + (", with copies" if copied else ""))
 
     def _partial(self, step: CallStep, tiles: tuple[TileOf, ...]) -> float:
-        """Seconds in which results that the host has to sum up go there, and their sum back."""
+        """Seconds of moving partial results to the host, adding them up, and moving sums back."""
         mapping, extents = step.mapping, self.facts.extents
         hardware = mapping.function.hardware
         counts = {one.mode: one for one in tiles}
@@ -666,7 +659,7 @@ class _Predictor:
         return hardware.link.seconds(pieces) + hardware.link.seconds(total)
 
     def _steps(self, step: CallStep, view: OperandView) -> tuple[list[int], list[int]] | None:
-        """The shape of an operand in a call, and its steps in bytes; ``None`` if it is sparse."""
+        """The shape of an operand in a call, and its strides in bytes; ``None`` if it is sparse."""
         source = self.known[dict(step.reads)[view.name]]
         if source.sparse or any(len(mode) > 1 for mode in view.modes):
             return None
@@ -677,7 +670,7 @@ class _Predictor:
         return shape, [strides[places[mode[0]]] if mode else size for mode in view.modes]
 
     def _far(self, step: CallStep, view: OperandView) -> float:
-        """Seconds of what each call reads far apart in memory, beside those of its work."""
+        """Extra seconds of each call for reads that are far apart in memory."""
         found, size = self._steps(step, view), self.facts.itemsize
         source = self.known[dict(step.reads)[view.name]]
         if found is None or source.elements * size <= IN_CACHE or size in found[1]:
@@ -685,7 +678,7 @@ class _Predictor:
         return prod(found[0]) * self.machine.loops.strided
 
     def _copied(self, step: CallStep, view: OperandView) -> float:
-        """Seconds of a copy of an operand, in each call, because of its steps in memory."""
+        """Seconds per call of copying an operand whose strides the function does not take."""
         needs = step.mapping.function.capability.needs_of(view.name)
         overwritten = view.name == step.mapping.function.capability.overwritten
         found, size = self._steps(step, view), self.facts.itemsize
@@ -700,7 +693,7 @@ class _Predictor:
         return prod(shape) * size * rate
 
     def _iterations(self, assignment: Assignment) -> float:
-        """Steps of the innermost loops of a statement: of a product those where all are stored."""
+        """Iterations of the innermost loops; a product only runs where all factors are stored."""
         total = 0.0
         for term in normal_form(assignment.value, assignment.semiring):
             reads = [access for factor in term.factors for access in accesses(factor)]
@@ -712,7 +705,7 @@ class _Predictor:
         return total
 
     def _loops(self, assignment: Assignment) -> tuple[float, str]:
-        """Seconds of a statement that our loops compute."""
+        """Seconds of a statement that compiled loops compute."""
         setting = LoopSetting(
             extents=self.facts.extents,
             tensors=self.known,
@@ -723,7 +716,7 @@ class _Predictor:
         return loop_seconds(assignment, setting)
 
     def _written(self, step: Step, target: str) -> TensorFacts:
-        """What is known of a tensor that a step writes."""
+        """Facts about a tensor that a step writes."""
         format = self.formats[target]
         match step:
             case ConvertStep(source=source, modes=modes):
@@ -740,7 +733,7 @@ class _Predictor:
 
 
 def _reach(tile: TileOf) -> int:
-    """How far all tiles of a mode go, with what is padded."""
+    """The extent that all tiles of a mode cover, including padding."""
     return tile.count * tile.size if tile.padded else tile.extent
 
 

@@ -1,9 +1,9 @@
 """Plans: steps over tensors with formats, as data, as text, verified and interpreted.
 
-Each step writes one tensor.  ``CallStep`` is a mapping of a part to a function, which may be
-hardware of the simulator;
-``LoopsStep`` is an assignment that we compute; ``ConvertStep`` stores a tensor in another format;
-``MoveStep`` puts it into another memory; ``CheckStep`` looks at the values of an input.
+``CallStep`` is a mapping of a part to a function, which may be simulated hardware; ``LoopsStep`` is
+an assignment that compiled loops compute; ``ConvertStep`` stores a tensor in another format;
+``MoveStep`` copies it into another memory; ``CheckStep`` checks a property of an input.  All but
+checks write one tensor.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ConvertStep(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckStep(Term):
-    """The values of an input have a property that it is declared to have."""
+    """Check that the values of an input have a declared property."""
 
     tensor: str
     property: str
@@ -56,7 +56,7 @@ class CheckStep(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveStep(Term):
-    """A tensor is copied over a link from one memory into another; it stays where it was, too."""
+    """Copy a tensor over a link into another memory; the original stays valid."""
 
     tensor: str
     source: MemoryOf
@@ -66,19 +66,19 @@ class MoveStep(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopsStep(Term):
-    """An assignment that we compute."""
+    """An assignment that compiled loops compute."""
 
     assignment: Assignment
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CallStep:
-    """Calls of a function, as a mapping says.
+    """Calls of a function, given by a mapping.
 
-    ``reads`` are the tensors of the plan that the operands are; ``meaning`` is the statement that
-    the calls compute, which is also the fallback where the condition does not hold in a run, if
-    ``falls_back``.  ``tiles`` and ``pads`` say what may be done about a condition; ``proof`` is
-    what is known of it before a run.
+    ``reads`` are the plan's tensors behind the operands; ``meaning`` is the statement that the
+    calls compute, and, if ``falls_back``, the fallback for a condition that does not hold in a run.
+    ``tiles`` and ``pads`` allow tiling and padding to satisfy a condition; ``proof`` is what is
+    known about it before a run.
     """
 
     target: str
@@ -99,8 +99,8 @@ Step = ConvertStep | CheckStep | MoveStep | LoopsStep | CallStep
 class PlanProgram:
     """A plan of an assignment.
 
-    ``tensors`` are the formats of all that is given and written; ``facts`` what the user says of
-    extents; ``result`` is the tensor that the last step writes.
+    ``tensors`` are the formats of all inputs, workspaces and the result; ``facts`` are the user's
+    assumptions on extents; ``result`` is the tensor that the last step writes.
     """
 
     assignment: Assignment
@@ -120,7 +120,7 @@ class PlanProgram:
 
 
 def target_of(step: Step) -> str | None:
-    """The tensor that a step writes, if it writes one."""
+    """The tensor that a step writes; ``None`` for a check."""
     match step:
         case CheckStep() | MoveStep():
             return None
@@ -144,11 +144,11 @@ def sources_of(step: Step) -> tuple[str, ...]:
             assert_never(step)
 
 
-# Plans as text: a line for each step, and below a call what was matched with what.
+# Plans as text: a line for each step, and below a call the correspondence of its operands.
 
 
 def print_plan(plan: PlanProgram) -> str:
-    """All steps in order, and the guards that wait for a run."""
+    """All steps in order, with the guards that a run will evaluate."""
     lines = [print_assignment(plan.assignment)]
     for number, step in enumerate(plan.steps, 1):
         lines += [f"{number}. {print_step(step)}", *(f"   {line}" for line in _details(step))]
@@ -197,7 +197,7 @@ def _details(step: Step) -> list[str]:
 
 
 def _guard(step: CallStep) -> str:
-    """What is known of the condition, and what a run does about it."""
+    """The state of the condition, and what a run does if it does not hold."""
     if step.proof.answer is Answer.TRUE:
         return f"proved: {step.proof.text}"
     text = f"guard: {print_condition(step.mapping.condition)}"
@@ -208,9 +208,8 @@ def _guard(step: CallStep) -> str:
     return f"{text}, else {', else '.join(otherwise)} ({step.proof.text})"
 
 
-# What holds of every plan: each tensor is written once, before it is read, in a known format.
-#
-# It is read where it is: in the memory of the host, or in that of a device, where it was moved to.
+# Invariants of plans: each tensor is written once, before it is read, in a known format, and is
+# read in a memory that holds it.
 
 
 def verify_plan(plan: PlanProgram) -> None:
@@ -244,7 +243,7 @@ def verify_plan(plan: PlanProgram) -> None:
 
 
 def memory_of(step: Step) -> MemoryOf:
-    """The memory that a step reads from; it writes into the same one, unless it moves a tensor."""
+    """The memory that a step reads from; all steps but moves write into the same one."""
     match step:
         case MoveStep(source=source):
             return source
@@ -254,7 +253,7 @@ def memory_of(step: Step) -> MemoryOf:
 
 
 def _check_call(step: CallStep) -> None:
-    """The operands are those of the mapping, and the result has its variables."""
+    """Check that the operands are those of the mapping, and that the result has its variables."""
     names = tuple(name for name, _ in step.reads)
     if names != tuple(operand.name for operand in step.mapping.operands):
         raise InternalError(f"the operands of {step.mapping.function.name} are not those mapped")
@@ -264,7 +263,7 @@ def _check_call(step: CallStep) -> None:
 
 # The meaning of a plan: each call replaced by the statement that it computes.
 #
-# This is the oracle of the plumbing: conversions, workspaces, and what reads them.
+# This is the oracle for everything around the calls: conversions, workspaces, and their readers.
 
 Array = np.ndarray[Any, Any]
 
@@ -276,7 +275,7 @@ def interpret_plan(
     kind: np.dtype[Any],
     stored: Mapping[str, Array] | None = None,
 ) -> Array:
-    """The result for dense inputs; ``stored`` says where the sparse ones store something."""
+    """The result for dense inputs; ``stored`` are masks of where sparse ones store values."""
     values, places = dict(inputs), dict(stored or {})
     result = plan.assignment.result.tensor
     found: Array | None = None
@@ -306,7 +305,7 @@ def statement_value(
     kind: np.dtype[Any],
     places: Mapping[str, Array],
 ) -> Array:
-    """What a statement of a plan computes of dense values."""
+    """Evaluate a statement of a plan on dense values."""
     names = assignment.result.variables
     shape = tuple(extents[name] for name in names)
     read = {access.tensor: values[access.tensor] for access in accesses(assignment.value)}

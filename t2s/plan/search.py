@@ -1,10 +1,9 @@
-"""All plans of an assignment with some functions, the fastest first [Mosaic, sec. 6].
+"""Searching for the fastest plans of an assignment with some functions [Mosaic, sec. 6].
 
-A plan is a row of choices: which function computes which part, with which variables fixed, each in
-what the choices before it have left; at last, which dense operands are stored in another order for
-the loops of the rest.  Branch and bound: what is computed already takes its time whatever comes,
-and so does what is left, by loops or by some calls at least; a row that takes longer than the plans
-that are kept is not made longer.
+A plan is a sequence of choices: which function computes which part of what is left, with which
+variables fixed; and at last, which dense operands are transposed for the loops of the rest.  The
+search is branch and bound: the steps so far have a predicted time, the rest a lower bound by loops
+or calls, and a sequence that cannot beat the best plans so far is not extended.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ from t2s.sparse_repr.notation.ir import (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RankedPlan:
-    """A plan with its schedule, and the seconds that it is predicted to take."""
+    """A plan with its schedule and its predicted time."""
 
     schedule: Schedule
     program: PlanProgram
@@ -77,7 +76,7 @@ class RankedPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchTask:
-    """What is searched: an assignment, functions, what may be done, and for which inputs."""
+    """The input of a search: an assignment, functions, allowed reshapings, facts about inputs."""
 
     assignment: Assignment
     functions: tuple[ExternalFunction, ...]
@@ -90,23 +89,23 @@ class SearchTask:
 
 
 MOST_BYTES = 1 << 33
-"""Of a workspace; plans with larger ones are not among those that a search finds."""
+"""The largest workspace, in bytes; plans with larger ones are skipped."""
 
 Progress = Callable[[int, str], None]
-"""Is called with the number of plans so far, and the names of the functions of the last one."""
+"""A callback with the number of plans so far, and the functions of the last one."""
 
 _Path = tuple[int, ...]
-"""Which choices led to a plan: of equally fast plans the first one is kept."""
+"""The choices that led to a plan, as numbers: the first one of equally fast plans is kept."""
 
 _Call = tuple[ExternalFunction, tuple[str, ...], str]
-"""A function, what is fixed, and what it computes, with workspaces named after what they are."""
+"""A call: function, fixed variables, and the part, with workspaces named after their contents."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _PlanRow:
-    """A row of choices: a plan before what is left, and what its steps take.
+    """A sequence of choices: a plan without its rest, and its predicted time.
 
-    ``meanings`` are what its workspaces hold, as expressions of the operands alone.
+    ``meanings`` are the contents of its workspaces, as expressions of the operands alone.
     """
 
     path: _Path = ()
@@ -119,7 +118,7 @@ class _PlanRow:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Choice:
-    """A longer row before it is planned: it takes ``least`` seconds."""
+    """An extension that is not planned yet; ``least`` is a lower bound on its seconds."""
 
     row: _PlanRow
     path: _Path
@@ -131,10 +130,10 @@ class _Choice:
 
 @dataclass
 class PlanSearch:
-    """A search that may be left at any time: ``kept`` has the best plans until then.
+    """A search that can be interrupted at any time; ``kept`` are the best plans so far.
 
-    Rows grow by one call at a time, all of one length before longer ones, the most promising first.
-    Without ``bounds`` none is left out: that finds the same plans, and takes long.
+    Sequences are extended breadth first, the most promising ones first.  Without ``bounds`` nothing
+    is pruned: that finds the same plans, slowly.
     """
 
     task: SearchTask
@@ -154,7 +153,7 @@ class PlanSearch:
         return [plan for _, _, plan in self._kept]
 
     def run(self) -> None:
-        """Try all rows of choices that may be among the best."""
+        """Search exhaustively, up to pruning."""
         task = self.task
         builder = PlanBuilder(task.assignment, task.resolver, Solver())
         nothing = Prediction(steps=(), tensors=task.facts.tensors)
@@ -164,7 +163,7 @@ class PlanSearch:
             rows = self._longer(rows)
 
     def _longer(self, rows: Sequence[_PlanRow]) -> list[_PlanRow]:
-        """The rows with one more call, once for all orders of independent calls."""
+        """The sequences with one more call; orders of independent calls are tried once."""
         choices: dict[frozenset[_Call], _Choice] = {}
         for row in rows:
             left = row.builder.rest
@@ -187,7 +186,7 @@ class PlanSearch:
         return sorted(longer, key=lambda one: one.path)
 
     def _row(self, choice: _Choice) -> _PlanRow | None:
-        """The longer row of a choice; ``None`` if there is no such plan."""
+        """The sequence extended by a choice; ``None`` if the plan cannot be built."""
         before, task = choice.row, self.task
         builder = before.builder.copy()
         try:
@@ -210,7 +209,7 @@ class PlanSearch:
         )
 
     def _keep(self, row: _PlanRow) -> None:
-        """Have the plan of a row among the best, if it is: what is left by loops."""
+        """Complete the plan of a sequence by loops, and keep it if it is among the best."""
         task = self.task
         rest = 0.0 if row.builder.rest is None else self._rest.loops
         if self._is_hopeless(row.done.seconds + rest, row.path):
@@ -232,7 +231,7 @@ class PlanSearch:
         del self._kept[task.limit :]
 
     def _keep_stored(self, row: _PlanRow, left: Assignment) -> None:
-        """Keep the plans whose loops read dense matrices in another order."""
+        """The same with dense matrices transposed for the loops."""
         for number, access in enumerate(dict.fromkeys(accesses(left.value))):
             known = self.task.facts.tensors.get(access.tensor)
             if known is None or known.sparse or len(known.shape) != 2:
@@ -250,32 +249,32 @@ class PlanSearch:
             self._keep(replace(row, path=path, directives=directives, builder=builder))
 
     def _too_large(self, call: CallStep) -> bool:
-        """Whether a call writes a workspace that no memory holds."""
+        """Whether a call writes a workspace that is too large."""
         facts = self.task.facts
         count = prod(facts.extents[name] for name in call.mapping.variables)
         result = self.task.assignment.result.tensor
         return call.target != result and facts.itemsize * count > MOST_BYTES
 
     def _is_hopeless(self, least: float, path: _Path) -> bool:
-        """Whether plans that take so long at least, and begin so, are not among the best."""
+        """Whether plans with this lower bound and these first choices cannot be among the best."""
         if not self.bounds or len(self._kept) < self.task.limit:
             return False
-        least *= 1 - 1e-9  # sums of seconds are rounded
+        least *= 1 - 1e-9  # sums of seconds have rounding errors
         return (least, path) > self._kept[-1][:2]
 
     def _choices(self, row: _PlanRow, left: Assignment) -> Iterator[_Choice]:
-        """The next choices: a part, a function, and what is fixed."""
+        """The next choices: a part, a function, and its fixed variables."""
         task, rest = self.task, self._rest
         reads = accesses(left.value)
         stored, properties = row.builder.formats, row.builder.properties
         for at, part in enumerate(parts_of(left)):
             after = row.done.seconds + rest.after(reads, part)
             if isinstance(part, Access) or self._is_hopeless(after + rest.call, row.path):
-                continue  # a copy, or too slow whoever computes it
+                continue  # a copy, or hopeless whichever function computes it
             try:
                 taken = find_part(left, part, None)
             except UserError:
-                continue  # it is there twice, so it has no name of its own
+                continue  # the part occurs twice, so a schedule cannot name it
             form = part_form(taken.value, stored, properties, left.semiring)
             meaning = _expanded(taken.value, row.meanings)
             text = print_expression(meaning)
@@ -299,12 +298,12 @@ class PlanSearch:
 
 
 class _RestBound:
-    """Seconds that what is left takes at least, and a call before it is planned.
+    """Lower bounds on the seconds of the rest of a statement, and of a call.
 
     Attributes
     ----------
-    loops: loops over what is left, whatever it is.
-    call: a call of the fastest of the functions.
+    loops: of loops over any rest.
+    call: of a call of the fastest function.
     """
 
     def __init__(self, task: SearchTask) -> None:
@@ -322,7 +321,7 @@ class _RestBound:
             or (isinstance(term, Combine) and term.operator is Op.MULTIPLY)
             for term in walk(task.assignment.value)
         )
-        # the most operands that a call takes; no part of a product is a sum of several terms
+        # the most operands of a call; a sum of several terms is never part of a product
         self._most = max(
             (
                 len(accesses(function.capability.value))
@@ -333,7 +332,7 @@ class _RestBound:
         )
 
     def _never_taken(self) -> frozenset[str]:
-        """The sparse tensors that no function takes, so that loops read them in every plan."""
+        """The sparse tensors that no function takes: loops read them in every plan."""
         assignment = self._task.assignment
         sparse = {tensor.name for tensor in assignment.tensors if not is_dense(tensor.format)}
         taken = {
@@ -344,9 +343,9 @@ class _RestBound:
         return frozenset(sparse - taken)
 
     def _may_take(self, given: Access, function: ExternalFunction) -> bool:
-        """Whether a function may take a sparse operand, or slices of it, whatever is beside it.
+        """Whether a function may take a sparse operand or slices of it, in any part.
 
-        Its modes are not fused then, and no call sums what the whole assignment does not sum.
+        Modes of sparse operands are not fused, and calls only sum what the assignment sums.
         """
         capability, value = function.capability, self._task.assignment.value
         sums = {name for term in walk(value) if isinstance(term, Sum) for name in term.variables}
@@ -368,7 +367,7 @@ class _RestBound:
         return False
 
     def _least(self, function: ExternalFunction) -> float:
-        """Seconds of a step that calls a function, or of the loops where its condition is false."""
+        """Seconds of a step that calls a function, or of its fallback loops."""
         machine = self._task.machine
         if function.hardware is not None:
             return 0.0
@@ -377,9 +376,9 @@ class _RestBound:
         return seconds if always else min(seconds, machine.loops.start)
 
     def after(self, reads: Sequence[Access], part: Expression) -> float:
-        """Seconds of what is left of some reads behind a part: loops, or calls that take some.
+        """Seconds of the rest after a part, with this many reads: by loops, or by calls.
 
-        A call that takes n of them leaves one, that of its workspace: n - 1 fewer.
+        A call that takes n reads leaves one, that of its workspace.
         """
         left = len(reads) - len(accesses(part)) + 1
         if left <= 1:
@@ -395,7 +394,7 @@ class _RestBound:
         fixed: tuple[str, ...],
         tensors: Mapping[str, TensorFacts],
     ) -> float:
-        """Seconds of the calls for a part, in whatever layouts a function takes its operands."""
+        """Seconds of the calls for a part, with the best layouts of operands."""
         task = self._task
         if function.hardware is not None or function.capability.condition != ALWAYS:
             return self._least(function)
@@ -410,7 +409,7 @@ class _RestBound:
 
 
 def _expanded(value: Expression, meanings: Mapping[str, Expression]) -> Expression:
-    """The expression with workspaces named after what they are, whatever their own names are."""
+    """The expression with workspaces named after their contents."""
 
     def named(term: Term) -> Term | None:
         if isinstance(term, Access) and term.tensor in meanings:
@@ -422,33 +421,32 @@ def _expanded(value: Expression, meanings: Mapping[str, Expression]) -> Expressi
 
 
 def _is_allowed(mapping: PartMapping, reshape: Reshape) -> bool:
-    """Whether a mapping uses what may be used."""
+    """Whether a mapping only uses allowed reshapings."""
     fused = any(len(mode) > 1 for view in mapping.operands for mode in view.modes)
     if (mapping.transposed and not reshape.transpose) or (fused and not reshape.fuse):
         return False
     return not mapping.promoted or reshape.promote
 
 
-# What functions could compute: all parts of a statement, and the mappings of each.
+# Candidates: all parts of a statement, and the mappings of each.
 #
-# A part is some of the factors of a product, or some of the terms of a sum, in each order: operands
-# of ``+`` and ``*`` may be exchanged, and every order that is printed differently counts as a pair
-# of its own [Mosaic, Table 5].
+# A part is a subset of the factors of a product, or of the terms of a sum, in any order: every
+# order that is printed differently counts as a pair of its own [Mosaic, Table 5].
 
 MOST_OPERANDS = 5
-"""Factors of a product, and terms of a sum, of which all subsets are parts."""
+"""All subsets of at most this many factors or terms are parts."""
 
 
 _Numbered = list[tuple[ExternalFunction, list[tuple[int, ...]]]]
-"""Functions with the sets of variables that they fix, by the numbers of the variables in a part."""
+"""Functions with the sets of variables that they fix; variables are numbers by occurrence."""
 
 
 class FixedVariables:
-    """Which variables of parts are fixed in calls of functions.
+    """The variables that calls of functions may fix, cached.
 
-    It is found once for parts that differ in the names of their tensors and variables only, since a
-    search meets them again and again, and once for functions that differ in their types only, such
-    as ``sgemm`` and ``dgemm``.
+    Parts that only differ in the names of tensors and variables share an entry, since a search
+    meets them again and again; so do functions that only differ in types, such as ``sgemm`` and
+    ``dgemm``.
     """
 
     def __init__(
@@ -462,12 +460,12 @@ class FixedVariables:
         self._known: dict[object, _Numbered] = {}
         self._alike: dict[object, list[ExternalFunction]] = {}
         for one in functions:
-            # a checker may look at anything, so its function is like no other
+            # a checker may depend on anything, so a function with one shares no entry
             plain = replace(one.capability, types=()) if one.checker is None else id(one)
             self._alike.setdefault((plain, one.hardware is None), []).append(one)
 
     def of(self, part: PartForm) -> Iterator[tuple[ExternalFunction, tuple[str, ...]]]:
-        """The functions that compute a part, each with every set of variables it may fix."""
+        """The functions that compute a part, each with every set of variables that it may fix."""
         numbers: dict[str, int] = {}
         key = self._key(part, numbers)
         found = self._known.get(key)
@@ -487,7 +485,7 @@ class FixedVariables:
         return [(function, fixed[function]) for function in self.functions if fixed[function]]
 
     def _key(self, part: PartForm, numbers: dict[str, int]) -> object:
-        """What parts that are alike have in common; adds the variables to ``numbers``."""
+        """The cache key of a part; numbers its variables in ``numbers``."""
         tensors: dict[str, int] = {}
         terms: list[object] = []
         for term in walk(part.value):
@@ -514,7 +512,7 @@ class FixedVariables:
         return tuple(terms), stored, known, part.semiring
 
     def _number_of(self, format: Format) -> int:
-        """Equal formats have equal numbers, which are faster to hash."""
+        """A number for a format, which is faster to hash."""
         if format not in self._formats:
             self._formats.append(format)
         return self._formats.index(format)
@@ -522,7 +520,7 @@ class FixedVariables:
 
 @dataclass(frozen=True, kw_only=True)
 class MappedPart:
-    """A part in one order of its operands, and the mappings of it by a function."""
+    """A part in one order of its operands, and its mappings to a function."""
 
     part: Expression
     function: ExternalFunction
@@ -530,12 +528,12 @@ class MappedPart:
 
     @property
     def pair(self) -> tuple[str, str]:
-        """The part as it is printed, and the function: its name, and that of its library."""
+        """The printed part, the name of the function, and that of its library."""
         return print_expression(self.part), self.function.full_name
 
 
 def parts_of(assignment: Assignment) -> tuple[Expression, ...]:
-    """All parts of the expression, larger ones of a product or a sum behind smaller ones."""
+    """All parts of the expression; for each product and sum, smaller ones first."""
     found: dict[Expression, None] = {}
     for value in _groups(assignment.value):
         terms = terms_of(value)
@@ -578,7 +576,7 @@ def _is_operand(term: object, other: object) -> bool:
 
 
 def _orders(part: Expression) -> tuple[Expression, ...]:
-    """The part with its operands in every order that is printed differently."""
+    """The part with its operands in every order that prints differently."""
     terms = terms_of(part)
     made: list[Expression]
     if len(terms) > 1:
@@ -602,7 +600,7 @@ def candidates(
         try:
             taken = find_part(assignment, part, None)
         except UserError:
-            continue  # it is there twice, so it has no name of its own
+            continue  # the part occurs twice, so a schedule cannot name it
         form = part_form(taken.value, formats, properties, assignment.semiring)
         for function in functions:
             mapped = fewest(form, function, reshape, extents)
@@ -614,47 +612,36 @@ def candidates(
     return tuple(found)
 
 
-def refusal_of(
-    assignment: Assignment,
-    part: Expression,
-    function: ExternalFunction,
-    reshape: Reshape = EVERYTHING,
-    extents: Mapping[str, int] | None = None,
-) -> UserError | None:
-    """The first rule by which a function does not compute a part; ``None`` if it does."""
-    found = _refused(assignment, part, function, reshape, extents)
-    return None if found is None else found.error()
-
-
 def nearest_miss(
     assignment: Assignment,
     function: ExternalFunction,
     reshape: Reshape = EVERYTHING,
     extents: Mapping[str, int] | None = None,
 ) -> str:
-    """Of a function that computes no part: the part that comes nearest, and what is missing."""
+    """For a function that computes no part: the nearest part, and what is missing."""
     found: list[tuple[int, int, UserError]] = []
     for number, part in enumerate(parts_of(assignment)):
         try:
-            refused = _refused(assignment, part, function, reshape, extents)
+            refused = refusal_of(assignment, part, function, reshape, extents)
         except UserError:
             continue  # it is there twice
         if refused is not None:
             distance, error = refused.ranked()
-            found.append((distance, -number, error))  # of equal ones the larger part
+            found.append((distance, -number, error))  # the larger one of equally near parts
     if not found:
         return "there are no parts"
     nearest = min(found, key=lambda one: one[:2])[2]
     return f"{nearest.message}; expected {nearest.expected}, given {nearest.given}"
 
 
-def _refused(
+def refusal_of(
     assignment: Assignment,
     part: Expression,
     function: ExternalFunction,
     reshape: Reshape,
     extents: Mapping[str, int] | None,
 ) -> Refusal | None:
+    """Why a function does not compute a part; ``None`` if it does."""
     formats = {tensor.name: tensor.format for tensor in assignment.tensors}
     properties = {tensor.name: tensor.properties for tensor in assignment.tensors}
     taken = find_part(assignment, part, assignment.location)
@@ -673,7 +660,7 @@ def _refused(
 
 
 def distinct_calls(found: Sequence[MappedPart]) -> tuple[PartMapping, ...]:
-    """The mappings without those that differ in the order of operands that may be exchanged."""
+    """The mappings up to the order of operands that commute."""
     seen: dict[object, PartMapping] = {}
     for one in found:
         for mapping in one.mappings:
@@ -682,7 +669,7 @@ def distinct_calls(found: Sequence[MappedPart]) -> tuple[PartMapping, ...]:
 
 
 def _call_key(mapping: PartMapping) -> object:
-    """What a call is: the function, what is fixed, and its operands, in order if that matters."""
+    """The identity of a call: function, fixed variables, and operands, in order if it matters."""
     capability = mapping.function.capability
     views = [(view.access, view.modes) for view in mapping.operands]
     shapes = {}

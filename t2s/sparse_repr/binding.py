@@ -67,7 +67,7 @@ def bind(
     """
     inputs = named_inputs(inputs)
     read = tuple(dict.fromkeys(access.tensor for access in accesses(assignment.value)))
-    check_names(assignment, read, inputs)
+    check_names(read, inputs)
     zero = assignment.semiring.zero
     for name in read:
         if isinstance(inputs[name], SparseTensor):
@@ -270,7 +270,7 @@ def final_result(
     return written
 
 
-def check_names(assignment: Assignment, read: tuple[str, ...], inputs: Mapping[str, Any]) -> None:
+def check_names(read: tuple[str, ...], inputs: Mapping[str, Any]) -> None:
     """Raise ``UserError`` for an input that is missing, or that nobody reads."""
     for name in inputs:
         if name not in read:

@@ -165,7 +165,7 @@ def test_10_a_property_that_is_not_declared() -> None:
     plain = _tensor("S", 5, 5)
     a[i] = plain[i, j] * c[j]
     with refused("""
-        ssymv is for symmetric x, and S is not declared symmetric
+        ssymv requires x to be symmetric, and S is not declared symmetric
           --> tenth = Schedule().bind(plain[i, j] * c[j], BLAS.ssymv)
           expected: Tensor("S", ..., properties="symmetric")
           given:    S without properties
@@ -215,7 +215,7 @@ def test_12_extents_that_are_not_those_of_the_function() -> None:
     ten, other = _tensor("b", 10), _tensor("c", 10)
     a[i] = ten[i] + other[i]
     with refused("""
-        the extents of b(i) + c(i) are not those that add8 is for
+        add8 does not support the extents of b(i) + c(i)
           --> twelfth = Schedule().bind(ten[i] + other[i], add8)
           expected: i == 8
           given:    i is 10

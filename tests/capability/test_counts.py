@@ -67,8 +67,8 @@ def test_why_a_function_computes_nothing_of_a_part() -> None:
     part = parse_expression("B(i,j,l) * C(k,l)")
     messages = {}
     for function in NINE:
-        error = refusal_of(assignment, part, function, PLAIN, EXTENTS)
-        messages[function.name] = None if error is None else error.given
+        refusal = refusal_of(assignment, part, function, PLAIN, EXTENTS)
+        messages[function.name] = None if refusal is None else refusal.error().given
     assert messages["sdot"] is messages["gsl_dot"] is None
     assert messages["sgemm"] == "y(j,k) would be C(l,k), and is C(k,l)"
     assert messages["add8"] == "a product of 2 factors"

@@ -33,7 +33,7 @@ REFUSED: list[tuple[tuple[Any, ...], dict[str, Any], str, str, str]] = [
     (
         (external.call.DataOf(tensor="w"),),
         {},
-        "it is given w, which is not in the statement",
+        "it uses w, which is not in the statement",
         "one of x, y, z",
         "DataOf(tensor='w')",
     ),
@@ -82,21 +82,21 @@ REFUSED: list[tuple[tuple[Any, ...], dict[str, Any], str, str, str]] = [
     (
         (external.call.ForType(terms=((Float(32), external.call.CallLetter(letter="s")),)),),
         {},
-        "nothing is there for the type float64",
+        "it has no term for the type float64",
         "a term for each type that the function computes",
         "terms for 1 of 2",
     ),
     (
         (external.call.ForSemiring(terms=()),),
         {"semirings": (sparse.MIN_PLUS,)},
-        "nothing is there for the semiring min, +",
+        "it has no term for the semiring min, +",
         "a term for each semiring that the function computes",
         "terms for 0 of 1",
     ),
     (
         ("x", 3),
         {},
-        "an argument is none",
+        "an argument is not a term of a call",
         "terms such as external.call.DataOf and external.call.DimensionOf, or "
         "external.call.CallNumber(value=..., type=...)",
         "'x'",
@@ -104,21 +104,21 @@ REFUSED: list[tuple[tuple[Any, ...], dict[str, Any], str, str, str]] = [
     (
         (external.call.CallLetter(letter="No"),),
         {},
-        "a letter is none",
-        "one character of ASCII",
+        "a letter must be one character",
+        "an ASCII character",
         "'No'",
     ),
     (
         (external.call.CallNumber(value="3", type=INT32),),  # type: ignore[arg-type]
         {},
-        "a number is none",
+        "the value of a number has the wrong type",
         "an integer, or a float of a type of floats",
         "CallNumber(value='3', type=int32)",
     ),
     (
         (external.call.AddressOf(value=external.call.StructOf(fields=())),),
         {},
-        "the address of an address is asked for",
+        "the address of an address cannot be passed",
         "the address of a number, a letter or an array",
         "AddressOf(value=StructOf(...))",
     ),
@@ -134,11 +134,11 @@ REFUSED: list[tuple[tuple[Any, ...], dict[str, Any], str, str, str]] = [
         "z(i,j) = x(i,j)*y(j)",
     ),
     ((), {"setup": ["init"]}, "setup has something that is not a call", "", "'init'"),
-    ((), {"library": None}, "its symbol is of no library", "", "labs"),
+    ((), {"library": None}, "its symbol has no library", "", "labs"),
     (
         (),
         {"status": external.call.ReturnedStatus()},
-        "its status is a number that the call does not return",
+        "it checks a status that the call does not return",
         "returns=t2s.Int(32), or another integer, of the call",
         "labs",
     ),

@@ -455,7 +455,7 @@ def test_a_design_and_a_link_are_what_they_are() -> None:
         external.from_design("C")
     with refused(
         """\
-        a link has a latency and a bandwidth
+        the latency or the bandwidth of a link is out of range
           --> external.HostLink(latency=-1, bytes_per_second=5e9)
           expected: seconds, 0 or more, and bytes per second, more than 0
           given:    latency=-1, bytes_per_second=5000000000.0

@@ -252,7 +252,9 @@ def test_integers_of_two_widths_in_one_call(library: external.call.LibraryOf) ->
     assert external.check(function, 50).trials == 50
     first = external.call.DimensionOf(variable="i", type=Float(32))
     wrong = replace(call, arguments=(first, *arguments[1:]))
-    with pytest.raises(UserError, match="the type of an integer is none"):
+    with pytest.raises(
+        UserError, match="the type of an extent or a stride must be an integer type"
+    ):
         external.make_function("mixed", "z(i) = x(i,j)*y(j)", call=wrong, library=library, **said)
 
 

@@ -34,7 +34,7 @@ STATEMENTS = [
     ),
     (
         "z(i) = x",
-        "nothing says how far i goes: only the result has it",
+        "the extent of i is unknown: only the result has it",
         "variables and lists of the result that operands have too",
         "z(i) = x",
     ),
@@ -46,7 +46,7 @@ STATEMENTS = [
     ),
     (
         "z(i) = sum(j, x(i))",
-        "nothing in the sum over j has it",
+        "the sum over j has no operand with j",
         "sums over variables and lists that they have",
         "z(i) = sum(j, x(i))",
     ),
@@ -58,7 +58,7 @@ STATEMENTS = [
     ),
     (
         "z(i) = x(i) + x(i,j)",
-        "x has two orders",
+        "x occurs with two different orders",
         "the same number of variables and lists wherever a tensor is",
         "z(i) = x(i) + x(i,j)",
     ),
@@ -70,7 +70,7 @@ STATEMENTS = [
     ),
     (
         "z(i) += z(i) + x(i)",
-        "z is added to, and stands on the right as well",
+        "z is added to, and read on the right as well",
         "+= and the operands, or = and the result among them",
         "z(i) += z(i) + x(i)",
     ),
@@ -171,7 +171,7 @@ def test_parameters_are_the_tensors() -> None:
 
 
 def test_functions_are_called_in_one_way() -> None:
-    with pytest.raises(UserError, match="made is called in no way, or in two"):
+    with pytest.raises(UserError, match="made must have either call= or python="):
         external.make_function("made", "z(i) = x(i)")
 
 
@@ -187,9 +187,9 @@ def test_only_functions_are_checked() -> None:
 
 
 FUNCTIONS = [
-    ({"name": 3}, "a function has a name, for plans and errors", "3"),
-    ({"name": "two\nlines"}, "a function has a name, for plans and errors", r"'two\nlines'"),
-    ({"index": Float(32)}, "the integers of the interface of made have the wrong type", "float32"),
+    ({"name": 3}, "the name of a function must be a string", "3"),
+    ({"name": "two\nlines"}, "the name of a function must be a string", r"'two\nlines'"),
+    ({"index": Float(32)}, "the index type of made is not an integer type", "float32"),
     ({"checker": 3}, "the checker of made is not a function", "3"),
 ]
 

@@ -138,7 +138,7 @@ def test_conditions_on_lists_alone() -> None:
     A, B = Tensor("A", dense(2)), Tensor("B", dense(2))
     A[i, j] = B[i, j] * 2
     with refused("""
-        B(i,j)*2 has other variables than cubes is for
+        cubes does not support the variables of B(i,j)*2
           --> sparse.compile(A, Schedule().map(B[i, j] * 2, cubes))
           expected: order(I) == 3
           given:    I is (i,j)

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 import t2s
 from t2s.core.errors import InternalError
-from t2s.core.expr import Local, apply
+from t2s.core.expr import Local, Select, apply
 from t2s.core.ops import Op
 from t2s.core.types import INT32, UInt
+from t2s.core.walk import walk
 from t2s.patterns.ir import Bind, Foreach, PatternProgram, Push
 from t2s.patterns.verify import bit_sets, intersected, is_inside, one_set, united, verify_patterns
 from t2s.sparse import CapstanKernel, Schedule, Tensor, compile, csr, dense
@@ -195,6 +196,31 @@ def test_what_is_not_stored_is_zero_times_infinity() -> None:
     }
     kernel = compile(a, target="capstan")
     np.testing.assert_array_equal(kernel.interpret(inputs), [5, 6, 16, 7])
+
+
+@pytest.mark.parametrize("level", ["s", "d"])
+def test_a_sum_of_which_nothing_is_stored_is_zero_times_infinity(level: str) -> None:
+    i = VARIABLES[0]
+    a, x = Tensor("A", level), Tensor("x", dense(1))
+    b, c, d = (Tensor(name, "s") for name in "BCD")
+    a[i] = (b[i] + c[i]) * x[i] + d[i]
+    inputs = {
+        "B": np.array([0, 2, 0, 0], np.float32),
+        "C": np.array([0, 3, 4, 0], np.float32),
+        "D": np.array([5, 0, 0, 7], np.float32),
+        "x": np.array([np.inf, 2, np.inf, np.nan], np.float32),
+    }
+    kernel = compile(a, target="capstan")
+    np.testing.assert_array_equal(kernel.interpret(inputs), [5, 10, np.inf, 7])
+
+
+def test_nothing_is_tested_again_that_the_loop_implies() -> None:
+    i = VARIABLES[0]
+    a, x = Tensor("A", "s"), Tensor("x", dense(1))
+    b, c = (Tensor(name, "s") for name in "BC")
+    a[i] = (b[i] + c[i]) * x[i]
+    program = compile(a, target="capstan").patterns()
+    assert not any(isinstance(term, Select) and term.type.is_float for term in walk(program))
 
 
 def test_sets_of_bits() -> None:

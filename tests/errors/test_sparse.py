@@ -332,7 +332,7 @@ def test_a_format_for_nothing() -> None:
 
 def test_a_tensor_of_two_orders() -> None:
     with refused("""
-        A has two orders in y(i) = A(i)*A(i,j)
+        A occurs with two different orders in y(i) = A(i)*A(i,j)
           --> parse("y(i) = A(i) * A(i,j)")
           expected: the same number of variables wherever a tensor occurs
           given:    A(i) and A(i,j)

@@ -42,7 +42,7 @@ def _run_both(plan: Any, inputs: dict[str, Any], monkeypatch: Any, **said: Any) 
     before = {name: value.tobytes() for name, value in inputs.items()}
     new = plan.run(inputs, **said)
     with monkeypatch.context() as patched:
-        patched.setattr(external_plan, "calls_in_loops", lambda: None)
+        patched.setattr(external_plan, "run_looped_calls", None)
         old = plan.run(inputs, **said)
     assert {name: value.tobytes() for name, value in inputs.items()} == before
     return new, old
@@ -64,19 +64,13 @@ def _inputs(assignment: Any, seed: int) -> dict[str, Any]:
 def _noted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many calls each nest of compiled loops makes from now on."""
     made: list[int] = []
-    keep = external_plan.calls_in_loops
+    run = external_plan.run_looped_calls
 
-    def noted() -> Any:
-        make = keep()
-        assert make is not None
+    def noting(calls: Any) -> int | None:
+        made.append(calls.calls)
+        return run(calls)
 
-        def noting(calls: Any) -> int | None:
-            made.append(calls.calls)
-            return make(calls)
-
-        return noting
-
-    monkeypatch.setattr(external_plan, "calls_in_loops", noted)
+    monkeypatch.setattr(external_plan, "run_looped_calls", noting)
     return made
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -180,25 +178,6 @@ def test_code_is_kept_by_structure() -> None:
     assert (machine_code.cache_info().misses, lower_to_loops.cache_info().misses) == before
     for kept in (machine_code, lower_to_loops):
         assert kept.cache_info().maxsize is not None
-
-
-WITHOUT_LLVMLITE = """
-import sys
-sys.modules["llvmlite"] = None
-import numpy as np
-from t2s import sparse
-statement = sparse.parse("A(i,k) = B(i,k)*C(i,j)*D(j,k)", {"B": "ds", "A": "ds"})
-plan = sparse.compile(statement, "fix(i,k), bind(C(i,j)*D(j,k),blas.ddot)")
-found = plan.run({"B": np.eye(9), "C": np.ones((9, 2)), "D": np.ones((2, 9))})
-sys.stdout.write(f"{found.output.sum()} {found.steps[0].calls}")
-"""
-
-
-@pytest.mark.slow
-def test_plans_run_without_llvmlite() -> None:
-    command = [sys.executable, "-c", WITHOUT_LLVMLITE]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert run.stdout == "18.0 81", run.stderr
 
 
 def test_results_of_plans_stay_sparse() -> None:

@@ -320,11 +320,6 @@ def print_program(program: ConcreteProgram) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def print_statement(statement: Statement) -> str:
-    """One stage."""
-    return "".join(f"{line}\n" for line in _lines(statement, 0))
-
-
 def _view(program: ConcreteProgram, view: View) -> str:
     why = "; ".join(view.reasons)
     if view.source == program.result and view.name == program.written:

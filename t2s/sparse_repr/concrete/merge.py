@@ -25,7 +25,7 @@ from t2s.sparse_repr.notation.ir import (
     Sum,
     accesses,
 )
-from t2s.sparse_repr.notation.support import Rest, elsewhere
+from t2s.sparse_repr.notation.support import Rest, annihilators, elsewhere
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 
 
@@ -76,12 +76,13 @@ def _support(value: Expression, variable: str, semiring: Semiring) -> Iterator[M
         case Negative(value=inner):
             yield from _support(inner, variable, semiring)
         case Combine(operator=operator, left=left, right=right):
-            one, other = (elsewhere(side, variable, semiring) for side in (left, right))
-            if operator is Op.MULTIPLY and Rest.ZERO in (one, other):
-                yield both(*(merge_of(side, variable, semiring) for side in (left, right)))
-            elif operator is Op.DIVIDE and one is Rest.ZERO:
-                divisor = either(*_support(right, variable, semiring), everything=True)
-                yield both(merge_of(left, variable, semiring), divisor)
+            strict = annihilators(operator, left, right)
+            if Rest.ZERO in (elsewhere(side, variable, semiring) for side in strict):
+                merges = [merge_of(side, variable, semiring) for side in strict]
+                if operator is Op.DIVIDE:
+                    # a divisor bounds nothing, but the loop has to follow its levels
+                    merges.append(either(*_support(right, variable, semiring), everything=True))
+                yield both(*merges)
             else:
                 yield from _support(left, variable, semiring)
                 yield from _support(right, variable, semiring)

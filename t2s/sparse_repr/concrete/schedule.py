@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from t2s.core.errors import UserError
-from t2s.core.location import SourceLocation, user_location
+from t2s.core.location import user_location
 from t2s.core.validate import as_int
 from t2s.sparse_repr.concrete.external_directives import ExternalSchedule
 from t2s.sparse_repr.concrete.pattern_directives import (
@@ -264,7 +264,7 @@ class Schedule(ExternalSchedule):
         one over one of these variables; before all loops if the part has no other variables.
         """
         location = user_location()
-        name, declared, variables = _workspace(workspace, location)
+        name, declared, variables = _workspace(workspace)
         if variables is not None and format is None and isinstance(over, Format | str):
             over, format = None, over
         if not isinstance(value, Notation) or name is None or (over is not None and variables):
@@ -330,7 +330,7 @@ class Schedule(ExternalSchedule):
 
 
 def _workspace(
-    given: object, location: SourceLocation
+    given: object,
 ) -> tuple[str | None, Format | None, tuple[str, ...] | None]:
     """The name of a workspace, and its format and its variables where they are said."""
     match given:

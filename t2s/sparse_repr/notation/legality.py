@@ -132,7 +132,7 @@ def _check_orders(
         first = orders.setdefault(access.tensor, access)
         if len(first.variables) != len(access.variables):
             raise UserError(
-                f"{access.tensor} has two orders in {text}",
+                f"{access.tensor} occurs with two different orders in {text}",
                 location=location,
                 expected="the same number of variables wherever a tensor occurs",
                 given=f"{print_expression(first)} and {print_expression(access)}",

@@ -1,18 +1,23 @@
-"""What an expression is where its operands store nothing: zero, another number, or not known.
+"""The meaning of what is not stored, for every evaluation and lowering of index notation.
 
-That decides where it has to be looked at.  ``max(A(i,j), 0)`` is zero wherever A stores nothing,
-so only what A stores is looked at; ``max(A(i,j), 1)`` is one there, so everything is.
+A product is zero where a factor is not stored, and a quotient where its dividend is not, whatever
+the other operands are there: infinity and NaN too.  Other operators are evaluated by the operator
+table, with the zero of the semiring in place of what is not stored.
 
-What is not stored is neither multiplied nor divided: a product is zero where a factor is not
-stored, and a quotient where its dividend is not, whatever the others are.  Other operators are
-evaluated by the operator table, with the zero of the semiring in place of what is not stored.
+``elsewhere`` says what an expression is where its operands store nothing, which decides where loops
+have to look: ``max(A(i,j), 0)`` is zero wherever A stores nothing, so they visit what A stores;
+``max(A(i,j), 1)`` is one there, so they visit everything.  ``StoredValues`` computes expressions by
+these rules, on whatever stands for values and conditions: arrays, numbers, or expressions of code.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
-from functools import lru_cache
-from typing import Any, assert_never
+from functools import lru_cache, reduce
+from typing import Any, Generic, TypeVar, assert_never
 
 import numpy as np
 
@@ -22,9 +27,16 @@ from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative, N
 from t2s.sparse_repr.notation.types import TYPES, constant, holds
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring, TypedNumber
 
+Operand = TypeVar("Operand")
+
+
+def annihilators(operator: Op, left: Operand, right: Operand) -> tuple[Operand, ...]:
+    """The operands that make the result zero where they are not stored: factors, or a dividend."""
+    return {Op.MULTIPLY: (left, right), Op.DIVIDE: (left,)}.get(operator, ())
+
 
 class Rest(Enum):
-    """What there is apart from a number: the zero of what is not stored, or anything."""
+    """What an expression may be apart from a known number: the semiring's zero, or anything."""
 
     ZERO = "zero"
     UNKNOWN = "unknown"
@@ -49,13 +61,12 @@ def elsewhere(
         case Negative(value=inner):
             return _applied(Op.NEGATE, (elsewhere(inner, variable, semiring),), semiring)
         case Sum(value=inner):
-            found = elsewhere(inner, variable, semiring)
-            return found if found is Rest.ZERO else Rest.UNKNOWN
+            term = elsewhere(inner, variable, semiring)
+            return term if term is Rest.ZERO else Rest.UNKNOWN
         case Combine(operator=operator, left=left, right=right):
             one = elsewhere(left, variable, semiring)
             other = elsewhere(right, variable, semiring)
-            strict = {Op.MULTIPLY: (one, other), Op.DIVIDE: (one,)}.get(operator, ())
-            if Rest.ZERO in strict:
+            if Rest.ZERO in annihilators(operator, one, other):
                 return Rest.ZERO
             return _applied(semiring.operator(operator), (one, other), semiring)
         case _:
@@ -69,8 +80,8 @@ def vanishes(value: Expression, semiring: Semiring = PLUS_TIMES) -> bool:
 
 def is_strict(value: Combine, semiring: Semiring = PLUS_TIMES) -> bool:
     """Whether a product or a quotient is zero where a factor, or the dividend, is not stored."""
-    strict = {Op.MULTIPLY: (value.left, value.right), Op.DIVIDE: (value.left,)}
-    return any(vanishes(side, semiring) for side in strict.get(value.operator, ()))
+    sides = annihilators(value.operator, value.left, value.right)
+    return any(vanishes(side, semiring) for side in sides)
 
 
 def _typed(number: float | int) -> TypedNumber:
@@ -80,25 +91,144 @@ def _typed(number: float | int) -> TypedNumber:
 @lru_cache(maxsize=256)
 def _typed_as(number: float | int, _: str) -> TypedNumber:
     """The number in all types; by its text too, since 0 and -0.0 are equal."""
-    given = np.asarray(number)
-    held = ((type, np.asarray(number, type.numpy)[()]) for type in TYPES if holds(given, type))
-    return TypedNumber(by_type=tuple(held))
+    types = (type for type in TYPES if holds(np.asarray(number), type))
+    return TypedNumber(by_type=tuple((type, np.asarray(number, type.numpy)[()]) for type in types))
 
 
 def _applied(
-    operator: Op, given: tuple[Rest | TypedNumber, ...], semiring: Semiring
+    operator: Op, operands: tuple[Rest | TypedNumber, ...], semiring: Semiring
 ) -> Rest | TypedNumber:
     """An operator on numbers, in every type: zero only if it is that in all of them."""
-    if Rest.UNKNOWN in given:
+    if Rest.UNKNOWN in operands:
         return Rest.UNKNOWN
-    operands = [_typed(semiring.zero) if one is Rest.ZERO else one for one in given]
-    made: list[tuple[Type, Any]] = []
+    if all(operand is Rest.ZERO for operand in operands):
+        return _of_zeros(operator, len(operands), semiring)
+    zero = _typed(semiring.zero)
+    numbers = [zero if operand is Rest.ZERO else operand for operand in operands]
+    return _of_numbers(operator, numbers, semiring)
+
+
+@lru_cache(maxsize=256)
+def _of_zeros(operator: Op, count: int, semiring: Semiring) -> Rest | TypedNumber:
+    """An operator on zeros alone; cached, because every merge lattice asks for it."""
+    return _of_numbers(operator, [_typed(semiring.zero)] * count, semiring)
+
+
+def _of_numbers(
+    operator: Op, operands: Sequence[Rest | TypedNumber], semiring: Semiring
+) -> Rest | TypedNumber:
+    results: list[tuple[Type, Any]] = []
     for type in TYPES:
         numbers = [dict(one.by_type).get(type) for one in operands if isinstance(one, TypedNumber)]
         if accepts(operator, type) and all(number is not None for number in numbers):
             with np.errstate(all="ignore"):
-                found = OPERATORS[operator].evaluate(*numbers)
-            made.append((type, np.asarray(found, type.numpy)[()]))
-    if made and all(number == semiring.zero for _, number in made):
+                result = OPERATORS[operator].evaluate(*numbers)
+            results.append((type, np.asarray(result, type.numpy)[()]))
+    if results and all(number == semiring.zero for _, number in results):
         return Rest.ZERO
-    return TypedNumber(by_type=tuple(made))
+    return TypedNumber(by_type=tuple(results))
+
+
+Value = TypeVar("Value")
+Where = TypeVar("Where")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredValue(Generic[Value, Where]):
+    """A value, and where any of its operands is stored; ``None`` means everywhere.
+
+    It is there where that is so, and everywhere unless it ``vanishes`` elsewhere.
+    """
+
+    value: Value
+    stored: Where | None
+    vanishes: bool = True
+
+    @property
+    def there(self) -> Where | None:
+        """Where there is a value."""
+        return self.stored if self.vanishes else None
+
+
+class StoredValues(ABC, Generic[Value, Where]):
+    """Computes expressions; a subclass says what a value and a condition ``Where`` are.
+
+    ``never`` is the condition that holds nowhere.
+    """
+
+    semiring: Semiring
+    never: Where
+
+    @abstractmethod
+    def number(self, number: float | int) -> Value:
+        """A constant."""
+
+    @abstractmethod
+    def read(self, access: Access) -> StoredValue[Value, Where]:
+        """An operand; the zero of the semiring where it stores nothing."""
+
+    @abstractmethod
+    def apply(self, operator: Op, *operands: Value) -> Value:
+        """An operator, already that of the semiring."""
+
+    @abstractmethod
+    def zero_unless(self, where: Where, value: Value) -> Value:
+        """The value where a condition holds, and zero elsewhere."""
+
+    @abstractmethod
+    def both(self, one: Where, other: Where) -> Where:
+        """Where both conditions hold."""
+
+    @abstractmethod
+    def either(self, one: Where, other: Where) -> Where:
+        """Where one of two conditions holds."""
+
+    def summed(self, total: Sum) -> StoredValue[Value, Where]:
+        """A sum.  Concrete index notation has loops in place of it."""
+        raise ValueError("sums are loops in concrete index notation")
+
+    def value(self, value: Expression) -> StoredValue[Value, Where]:
+        """The value of an expression, and where anything of it is stored."""
+        match value:
+            case Access():
+                return self.read(value)
+            case Sum():
+                return self.summed(value)
+        number = constant(value, self.semiring)
+        if number is not None:
+            return StoredValue(self.number(number), self.never, vanishes=False)
+        match value:
+            case Negative(value=inner):
+                operand = self.value(inner)
+                return replace(operand, value=self.apply(Op.NEGATE, operand.value))
+            case Combine(operator=operator, left=left, right=right):
+                return self._combined(value, operator, self.value(left), self.value(right))
+        raise TypeError(f"{value} has no operator")
+
+    def _combined(
+        self,
+        term: Combine,
+        operator: Op,
+        left: StoredValue[Value, Where],
+        right: StoredValue[Value, Where],
+    ) -> StoredValue[Value, Where]:
+        result = self.apply(self.semiring.operator(operator), left.value, right.value)
+        strict = annihilators(operator, left, right)
+        if any(side.vanishes for side in strict):
+            needed = [side.there for side in strict if side.there is not None]
+            if not needed:
+                return StoredValue(result, None)
+            there = reduce(self.both, needed)
+            return StoredValue(self.zero_unless(there, result), there)
+        return StoredValue(result, self._any_of(left.stored, right.stored), self.vanishes(term))
+
+    def vanishes(self, term: Combine) -> bool:
+        """Whether an expression is zero where none of its operands stores anything."""
+        return vanishes(term, self.semiring)
+
+    def _any_of(self, one: Where | None, other: Where | None) -> Where | None:
+        if one is None or other is None:
+            return None
+        if one is self.never or other is self.never:
+            return other if one is self.never else one
+        return self.either(one, other)

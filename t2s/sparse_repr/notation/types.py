@@ -171,7 +171,8 @@ def constant(value: Expression, semiring: Semiring) -> float | int | None:
             found = constant(inner, semiring)
             return None if found is None else -found
         case Combine(operator=operator, left=left, right=right):
-            one, other = constant(left, semiring), constant(right, semiring)
+            one = constant(left, semiring)
+            other = None if one is None else constant(right, semiring)
             if one is None or other is None:
                 return None
             return combined(semiring.operator(operator), one, other)

@@ -74,19 +74,19 @@ class _Scheduling:
     formats: dict[str, Format]
     workspaces: dict[str, Format]
 
-    def precompute(self, one: Precompute) -> None:
+    def precompute(self, directive: Precompute) -> None:
         """Put a part of the expression into its workspace."""
-        assert one.format is not None
-        assert one.over is not None
-        if one.workspace in self.formats or one.workspace in self.workspaces:
+        assert directive.format is not None
+        assert directive.over is not None
+        if directive.workspace in self.formats or directive.workspace in self.workspaces:
             raise UserError(
-                f"there is a tensor {one.workspace} already",
-                location=one.location,
+                f"there is a tensor {directive.workspace} already",
+                location=directive.location,
                 expected="a new name for the workspace",
             )
-        self.statement = with_workspace(self.statement, one, self.order)
-        if one.format.order:
-            self.workspaces[one.workspace] = one.format
+        self.statement = with_workspace(self.statement, directive, self.order)
+        if directive.format.order:
+            self.workspaces[directive.workspace] = directive.format
 
 
 def build_scheduled(assignment: Assignment, schedule: Schedule | None = None) -> ConcreteProgram:
@@ -150,8 +150,8 @@ def _order(assignment: Assignment, schedule: Schedule) -> tuple[str, ...]:
     """The loops: those of the result first, in the order of its levels, as far as tensors allow."""
     formats = {tensor.name: tensor.format for tensor in assignment.tensors}
     result = assignment.result
-    wanted = [result.variables[mode] for mode in formats[result.tensor].modes]
-    variables = tuple(dict.fromkeys((*wanted, *all_variables(assignment))))
+    result_order = [result.variables[mode] for mode in formats[result.tensor].modes]
+    variables = tuple(dict.fromkeys((*result_order, *all_variables(assignment))))
     read = dict.fromkeys((*accesses(assignment.value), result))
     paths = [_path(one, formats[one.tensor]) for one in read if _is_sparse(formats[one.tensor])]
     paths += [
@@ -178,10 +178,10 @@ def _not_walked(error: DiscordantLoops) -> UserError:
         for order in candidate_orders(error)
         if all(path.fits(order) for path in error.paths)
     )
-    made = discordant(error, list(working)[:2], transposes=False)
-    if made.hint is None:
-        made.hint = "declare a tensor with its levels in the order of the loops"
-    return made
+    refusal = discordant(error, list(working)[:2], transposes=False)
+    if refusal.hint is None:
+        refusal.hint = "declare a tensor with its levels in the order of the loops"
+    return refusal
 
 
 def _nest(assignment: Assignment, order: tuple[str, ...]) -> _Scheduling:
@@ -237,9 +237,9 @@ def _promote(scheduling: _Scheduling, schedule: Schedule) -> None:
 
 
 def _temporaries(statement: Statement) -> Sequence[str]:
-    made = (term for term in walk(statement) if isinstance(term, Where))
-    found = [result_of(one.producer) for one in made]
-    return [one.tensor for one in found if not one.variables]
+    producers = (term for term in walk(statement) if isinstance(term, Where))
+    targets = [result_of(one.producer) for one in producers]
+    return [one.tensor for one in targets if not one.variables]
 
 
 # ``promote`` and ``precompute``: parts of a nest that go into a workspace first.
@@ -286,74 +286,80 @@ def _loops(statement: Statement) -> Iterator[str]:
     return (term.variable for term in walk(statement) if isinstance(term, Forall))
 
 
-def is_promotion(statement: Statement, one: Precompute) -> bool:
+def is_promotion(statement: Statement, directive: Precompute) -> bool:
     """Whether a directive names the scalar for all that is summed up into the result."""
-    if one.over != () or one.format is None or one.format.order:
+    if directive.over != () or directive.format is None or directive.format.order:
         return False
     result = result_of(statement)
     return any(
-        assign.result == result and assign.accumulate and assign.value == one.value
+        assign.result == result and assign.accumulate and assign.value == directive.value
         for assign in assigns_of(statement)
     )
 
 
-def with_workspace(statement: Statement, one: Precompute, order: tuple[str, ...]) -> Statement:
+def with_workspace(
+    statement: Statement, directive: Precompute, order: tuple[str, ...]
+) -> Statement:
     """The nest with a part of an expression computed into a workspace."""
-    assert one.format is not None
-    assert one.over is not None
-    text = print_expression(one.value)
-    found = list(_places(statement, one.value, ()))
-    if len(found) != 1:
+    assert directive.format is not None
+    assert directive.over is not None
+    text = print_expression(directive.value)
+    places = list(_places(statement, directive.value, ()))
+    if len(places) != 1:
         raise UserError(
-            f"the expression has {text} {'twice' if found else 'nowhere'}",
-            location=one.location,
+            f"the expression has {text} {'twice' if places else 'nowhere'}",
+            location=directive.location,
             expected="a part of the expression that is there once, as it is written there",
             given="; ".join(print_expression(assign.value) for assign in assigns_of(statement)),
         )
-    _check_workspace(one, text)
-    around = found[0]
-    before = next((n for n, name in enumerate(around) if name in one.over), len(around))
-    if not set(around[:before]) & set(variables_of(one.value)):
+    _check_workspace(directive, text)
+    around = places[0]
+    before = next((n for n, name in enumerate(around) if name in directive.over), len(around))
+    if not set(around[:before]) & set(variables_of(directive.value)):
         before = 0
-    missing = set(variables_of(one.value)) - {*around[:before], *one.over}
+    missing = set(variables_of(directive.value)) - {*around[:before], *directive.over}
     if missing:
         raise UnsupportedError(
-            f"{text} also has {', '.join(sorted(missing))}, which {one.workspace} does not",
-            location=one.location,
-            expected=f"over with all of {', '.join(variables_of(one.value))}"
+            f"{text} also has {', '.join(sorted(missing))}, which {directive.workspace} does not",
+            location=directive.location,
+            expected=f"over with all of {', '.join(variables_of(directive.value))}"
             + (f", but for {', '.join(around[:before])}" if before else ""),
-            given=f"over={one.over}",
+            given=f"over={directive.over}",
         )
-    target = Access(tensor=one.workspace, variables=one.over, location=one.location)
-    producer: Statement = Assign(result=target, value=one.value)
-    for name in reversed([name for name in order if name in one.over]):
+    target = Access(
+        tensor=directive.workspace, variables=directive.over, location=directive.location
+    )
+    producer: Statement = Assign(result=target, value=directive.value)
+    for name in reversed([name for name in order if name in directive.over]):
         producer = Forall(variable=name, body=producer)
-    return _inserted(statement, one.value, target, producer, before)
+    return _inserted(statement, directive.value, target, producer, before)
 
 
-def _check_workspace(one: Precompute, text: str) -> None:
-    assert one.format is not None
-    assert one.over is not None
-    if one.format.order and one.format.place is not MemorySpace.CHIP:
+def _check_workspace(directive: Precompute, text: str) -> None:
+    assert directive.format is not None
+    assert directive.over is not None
+    if directive.format.order and directive.format.place is not MemorySpace.CHIP:
         raise UserError(
-            f"the workspace {one.workspace} is not on chip",
-            location=one.location,
+            f"the workspace {directive.workspace} is not on chip",
+            location=directive.location,
             expected="a format on chip, such as dense(1).on_chip",
-            given=str(one.format),
+            given=str(directive.format),
         )
-    if one.format.order != len(one.over):
+    if directive.format.order != len(directive.over):
         raise UserError(
-            f"the workspace {one.workspace} has order {one.format.order}",
-            location=one.location,
-            expected=f"{one.format.order} variables in over",
-            given=f"over={one.over}",
+            f"the workspace {directive.workspace} has order {directive.format.order}",
+            location=directive.location,
+            expected=f"{directive.format.order} variables in over",
+            given=f"over={directive.over}",
         )
-    if not set(one.over) <= set(variables_of(one.value)) or len(set(one.over)) < len(one.over):
+    if not set(directive.over) <= set(variables_of(directive.value)) or len(
+        set(directive.over)
+    ) < len(directive.over):
         raise UserError(
-            f"{text} does not have the variables of {one.workspace}",
-            location=one.location,
-            expected=f"some of {', '.join(variables_of(one.value))}, each once",
-            given=f"over={one.over}",
+            f"{text} does not have the variables of {directive.workspace}",
+            location=directive.location,
+            expected=f"some of {', '.join(variables_of(directive.value))}, each once",
+            given=f"over={directive.over}",
         )
 
 
@@ -390,7 +396,7 @@ def _inserted(
 
 
 def operands_of_loop(
-    statement: Statement, one: Accelerate, formats: Mapping[str, Format]
+    statement: Statement, directive: Accelerate, formats: Mapping[str, Format]
 ) -> Iterator[Precompute]:
     """The transfers that ``accelerate`` stands for.
 
@@ -400,16 +406,16 @@ def operands_of_loop(
     loops = [
         term
         for term in walk(statement)
-        if isinstance(term, Forall) and term.variable == one.variable
+        if isinstance(term, Forall) and term.variable == directive.variable
     ]
     if not loops:
         return
     read = [
         access
         for access in dict.fromkeys(a for loop in loops for a in accesses(loop))
-        if access.tensor in formats and one.variable in access.variables
+        if access.tensor in formats and directive.variable in access.variables
     ]
-    if not all(_is_dense_at(access, one.variable, formats[access.tensor]) for access in read):
+    if not all(_is_dense_at(access, directive.variable, formats[access.tensor]) for access in read):
         return
     written = {assign.result.tensor for assign in assigns_of(statement)}
     for access in read:
@@ -418,14 +424,14 @@ def operands_of_loop(
         places = list(_places(statement, access, ()))
         if len(places) != 1 or access.tensor in written or not _is_dense(format):
             continue
-        around = places[0][: places[0].index(one.variable)]
-        if last == one.variable and set(access.variables) <= {*around, one.variable}:
+        around = places[0][: places[0].index(directive.variable)]
+        if last == directive.variable and set(access.variables) <= {*around, directive.variable}:
             yield Precompute(
                 value=access,
                 workspace=f"{access.tensor}_on",
                 format=dense(1).on_chip,
-                over=(one.variable,),
-                location=one.location,
+                over=(directive.variable,),
+                location=directive.location,
             )
 
 
@@ -445,19 +451,20 @@ OPERATORS = (Op.ADD, Op.SUBTRACT, Op.MULTIPLY)
 
 def check_supported(assignment: Assignment, schedule: Schedule) -> None:
     """Raise ``UnsupportedError`` for directives, formats and operators without patterns."""
-    for one in schedule.directives:
-        if not isinstance(one, (*PATTERN_DIRECTIVES, OrderLoops, Precompute)):
+    for directive in schedule.directives:
+        if not isinstance(directive, (*PATTERN_DIRECTIVES, OrderLoops, Precompute)):
             raise UnsupportedError(
                 "this directive is for streams, and Capstan does not know it",
-                location=one.location,
+                location=directive.location,
                 expected="reorder, precompute, map, accelerate, environment, promote, communicate",
             )
-        if isinstance(one, Precompute) and (one.over is None or one.format is None):
+        if isinstance(directive, Precompute) and None in (directive.over, directive.format):
+            name = directive.workspace
             raise UnsupportedError(
-                f"the workspace {one.workspace} has no place on the accelerator",
-                location=one.location,
+                f"the workspace {name} has no place on the accelerator",
+                location=directive.location,
                 expected="a tensor on chip, and its variables",
-                hint=f'precompute(..., Tensor("{one.workspace}", dense(1).on_chip), over=(k,))',
+                hint=f'precompute(..., Tensor("{name}", dense(1).on_chip), over=(k,))',
             )
     for tensor in assignment.tensors:
         _check_tensor(tensor)
@@ -526,8 +533,8 @@ def with_patterns(statement: Statement, schedule: Schedule) -> Statement:
     loops = [term for term in walk(statement) if isinstance(term, Forall)]
     mapped = {one.variable: one for one in schedule.directives if isinstance(one, Mapped)}
     for one in mapped.values():
-        found = [loop for loop in loops if loop.variable == one.variable]
-        _check_mapped(one, found, loops)
+        named = [loop for loop in loops if loop.variable == one.variable]
+        _check_mapped(one, named, loops)
     for directive in schedule.directives:
         if isinstance(directive, Communicate):
             _check_communicate(directive, statement)
@@ -537,8 +544,10 @@ def with_patterns(statement: Statement, schedule: Schedule) -> Statement:
                 location=directive.location,
                 expected="a variable that the result does not have",
             )
-    told = [one for one in schedule.directives if isinstance(one, Communicate)]
-    return _patterned(statement, mapped, told[0].variable if told else None, outermost=True)
+    communicates = [one for one in schedule.directives if isinstance(one, Communicate)]
+    return _patterned(
+        statement, mapped, communicates[0].variable if communicates else None, outermost=True
+    )
 
 
 def is_transfer(statement: Statement) -> bool:
@@ -572,66 +581,67 @@ def _patterned(
             return Where(consumer=inside, producer=producer)
         case Forall(variable=variable, body=body):
             innermost = not any(isinstance(term, Forall) for term in walk(body))
-            told = mapped.get(variable)
+            mapping = mapped.get(variable)
             factor: int | str = "ip" if innermost else "bp" if outermost else 1
             sums = _is_reduction(statement)
             return replace(
                 statement,
                 body=_patterned(body, mapped, communicate, outermost=False),
                 pattern=LoopPattern.REDUCTION if sums else LoopPattern.FOREACH,
-                factor=factor if told is None or told.factor is None else told.factor,
+                factor=factor if mapping is None or mapping.factor is None else mapping.factor,
                 communicate=variable == communicate,
             )
 
 
-def _check_mapped(one: Mapped, found: list[Forall], loops: list[Forall]) -> None:
-    verb = "parallel" if isinstance(one, ParallelLoop) else "accelerate"
-    if not found:
+def _check_mapped(directive: Mapped, named: list[Forall], loops: list[Forall]) -> None:
+    verb = "parallel" if isinstance(directive, ParallelLoop) else "accelerate"
+    if not named:
         names = dict.fromkeys(loop.variable for loop in loops)
         raise UserError(
-            f"{verb} names {one.variable}, which is not a loop",
-            location=one.location,
+            f"{verb} names {directive.variable}, which is not a loop",
+            location=directive.location,
             expected=f"one of {', '.join(names)}",
         )
-    _check_factor(one, verb, found)
-    sums = [loop for loop in found if _is_reduction(loop)]
-    if one.pattern is LoopPattern.REDUCTION and not sums:
-        result = result_of(found[0])
+    _check_factor(directive, verb, named)
+    sums = [loop for loop in named if _is_reduction(loop)]
+    if directive.pattern is LoopPattern.REDUCTION and not sums:
+        result = result_of(named[0])
         raise UserError(
-            f"the loop over {one.variable} is not a sum into a scalar",
-            location=one.location,
+            f"the loop over {directive.variable} is not a sum into a scalar",
+            location=directive.location,
             expected="a loop that the result does not have, inside of those that it has",
             given=f"{result.tensor}({','.join(result.variables)})",
         )
-    if one.pattern is LoopPattern.FOREACH and len(sums) == len(found):
+    if directive.pattern is LoopPattern.FOREACH and len(sums) == len(named):
         raise UserError(
-            f"the iterations over {one.variable} are added up",
-            location=one.location,
-            expected=f"{verb}({one.variable!r}, 'reduction')",
-            given=f"{verb}({one.variable!r}, 'foreach')",
+            f"the iterations over {directive.variable} are added up",
+            location=directive.location,
+            expected=f"{verb}({directive.variable!r}, 'reduction')",
+            given=f"{verb}({directive.variable!r}, 'foreach')",
         )
 
 
-def _check_factor(one: Mapped, verb: str, found: list[Forall]) -> None:
+def _check_factor(directive: Mapped, verb: str, named: list[Forall]) -> None:
     """Innermost loops are computed in the lanes of vectors."""
-    innermost = any(not any(isinstance(t, Forall) for t in walk(loop.body)) for loop in found)
-    if innermost and one.factor is not None and one.factor > LANES:
+    innermost = any(not any(isinstance(t, Forall) for t in walk(loop.body)) for loop in named)
+    variable, factor = directive.variable, directive.factor
+    if innermost and factor is not None and factor > LANES:
         raise UserError(
-            f"the innermost loop over {one.variable} takes more iterations than there are lanes",
-            location=one.location,
+            f"the innermost loop over {variable} takes more iterations than there are lanes",
+            location=directive.location,
             expected=f"1 to {LANES} iterations at a time",
-            given=f"{verb}({one.variable!r}, {one.pattern.value!r}, {one.factor})",
+            given=f"{verb}({variable!r}, {directive.pattern.value!r}, {factor})",
             hint="environment(outer_par=...) makes copies of what is inside of the outermost loop",
         )
 
 
-def _check_communicate(one: Communicate, statement: Statement) -> None:
+def _check_communicate(directive: Communicate, statement: Statement) -> None:
     result = result_of(statement)
     loops = [name for name in loops_of(statement) if name in result.variables]
-    if one.tensor != result.tensor or one.variable not in loops:
+    if directive.tensor != result.tensor or directive.variable not in loops:
         raise UserError(
-            f"{one.tensor} does not move at the loop over {one.variable}",
-            location=one.location,
+            f"{directive.tensor} does not move at the loop over {directive.variable}",
+            location=directive.location,
             expected=f"the result {result.tensor}, and one of its loops: {', '.join(loops)}",
-            given=f"communicate({one.tensor!r}, {one.variable!r})",
+            given=f"communicate({directive.tensor!r}, {directive.variable!r})",
         )

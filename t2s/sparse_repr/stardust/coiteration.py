@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from t2s.core.walk import Term, walk
 from t2s.patterns.ir import JoinKind
+from t2s.patterns.verify import BitSet, intersected, one_set, united
 from t2s.sparse_repr.concrete.ir import ConcreteProgram, Forall, result_of
 from t2s.sparse_repr.concrete.merge import (
     Both,
@@ -25,7 +26,7 @@ from t2s.sparse_repr.concrete.merge import (
     merge_of,
 )
 from t2s.sparse_repr.formats import Format
-from t2s.sparse_repr.notation.ir import Access
+from t2s.sparse_repr.notation.ir import Access, print_expression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,14 @@ class JoinedLevels(Term):
     left: Access
     right: Access | None
     join: JoinKind
+
+    @property
+    def merge(self) -> Merge:
+        """The coordinates that are visited."""
+        leaves = [Leaf(access=access) for access in self.accesses]
+        if self.join is JoinKind.AND:
+            return both(*leaves)
+        return either(*leaves, everything=self.right is None)
 
     @property
     def accesses(self) -> tuple[Access, ...]:
@@ -112,7 +121,7 @@ def _has_gaps_below(loop: Forall, program: ConcreteProgram) -> bool:
     format = program.format_of(result.tensor)
     level = level_of(result, loop.variable, format)
     below = format.levels[level:]
-    return below[0].full and not all(one.full for one in below)
+    return below[0].full and not all(level_kind.full for level_kind in below)
 
 
 def _without_full(merge: Merge, is_full: Callable[[Access], bool]) -> Merge:
@@ -130,3 +139,19 @@ def _without_full(merge: Merge, is_full: Callable[[Access], bool]) -> Merge:
                 return rest[0]
             return either(*inner, everything=everything)
     return merge
+
+
+ALL = one_set("every coordinate")
+
+
+def set_of(merge: Merge) -> BitSet:
+    """The coordinates of a merge, as a set over those of its operands' levels."""
+    match merge:
+        case Leaf(access=access):
+            return one_set(print_expression(access))
+        case Both(members=members):
+            return intersected(*map(set_of, members))
+        case Either(members=members, everything=everything):
+            return united(*map(set_of, members), *([ALL] if everything else []))
+        case Everything():
+            return ALL

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from t2s.core.expr import Const, Expr, Local, Parameter, Select, const, simplify
@@ -17,6 +17,7 @@ from t2s.patterns.ir import (
     WORD_BITS,
     Bind,
     DeclareMemory,
+    Foreach,
     Held,
     MemoryKind,
     PatternMemory,
@@ -24,6 +25,7 @@ from t2s.patterns.ir import (
     Pop,
     ProgramArgument,
     ReadMemory,
+    Reduce,
 )
 
 WORD = UInt(WORD_BITS)
@@ -186,7 +188,7 @@ class PatternEmitter:
 
     def chip(
         self,
-        wanted: str,
+        prefix: str,
         kind: MemoryKind,
         type: Type,
         size: Expr,
@@ -197,7 +199,7 @@ class PatternEmitter:
         whole: bool = False,
     ) -> str:
         """Declare a memory on chip here; ``whole``: at the beginning of the program."""
-        name = self.names.fresh(wanted)
+        name = self.names.fresh(prefix)
         spread = kind is MemoryKind.PARTITIONED_SRAM
         memory = PatternMemory(
             name=name,
@@ -211,7 +213,7 @@ class PatternEmitter:
             location=self.location,
         )
         self.near[name] = memory
-        statement = DeclareMemory(memory=memory, location=self.location)
+        statement = DeclareMemory(memory=memory)
         (self.head if whole else self.body).append(statement)
         return name
 
@@ -219,36 +221,49 @@ class PatternEmitter:
         """What a memory on chip holds."""
         return self.near[name].holds
 
-    def queue(self, wanted: str, type: Type, rule: PinningRule, held: Held | None = None) -> str:
+    def queue(self, prefix: str, type: Type, rule: PinningRule, held: Held | None = None) -> str:
         """Declare a FIFO."""
-        return self.chip(wanted, MemoryKind.FIFO, type, const(QUEUE_DEPTH), rule, held)
+        return self.chip(prefix, MemoryKind.FIFO, type, const(QUEUE_DEPTH), rule, held)
 
-    def bit_queue(self, wanted: str, held: Held | None) -> str:
+    def bit_queue(self, prefix: str, held: Held | None) -> str:
         """Declare a queue of the words of a bit vector."""
         kind, rule = MemoryKind.BITS, PinningRule.BITS
-        return self.chip(wanted, kind, WORD, const(BITS_DEPTH), rule, held)
+        return self.chip(prefix, kind, WORD, const(BITS_DEPTH), rule, held)
 
-    def local(self, wanted: str, type: Type = INT32) -> Local:
+    def local(self, prefix: str, type: Type = INT32) -> Local:
         """A new local, which the caller binds."""
-        return Local(name=self.names.fresh(wanted), type=type)
+        return Local(name=self.names.fresh(prefix), type=type)
 
-    def bind(self, wanted: str, value: Expr) -> Expr:
+    def bind(self, prefix: str, value: Expr) -> Expr:
         """A value under a name; constants and names stay what they are."""
         if isinstance(value, Local | Parameter | Const):
             return value
-        made = self.local(wanted, value.type)
-        self.put(Bind(target=made.name, value=value, location=self.location))
-        return made
+        target = self.local(prefix, value.type)
+        self.put(Bind(target=target.name, value=value))
+        return target
 
-    def read(self, wanted: str, memory: str, index: Expr, type: Type = INT32) -> Local:
+    def read(self, prefix: str, memory: str, index: Expr, type: Type = INT32) -> Local:
         """A word of a memory."""
-        made = self.local(wanted, type)
-        self.put(ReadMemory(target=made.name, memory=memory, index=index, location=self.location))
-        return made
+        target = self.local(prefix, type)
+        self.put(ReadMemory(target=target.name, memory=memory, index=index))
+        return target
 
     def pop(self, local: Local, queue: str) -> Pop:
         """The statement that takes the next word of a queue."""
-        return Pop(target=local.name, queue=queue, location=self.location)
+        return Pop(target=local.name, queue=queue)
+
+
+def located(
+    body: Sequence[PatternStatement], location: SourceLocation | None
+) -> tuple[PatternStatement, ...]:
+    """The statements with the user's line, where they do not have one of their own."""
+
+    def visit(statement: PatternStatement) -> PatternStatement:
+        if isinstance(statement, Foreach | Reduce):
+            statement = replace(statement, body=located(statement.body, location))
+        return replace(statement, location=statement.location or location)
+
+    return tuple(map(visit, body))
 
 
 def _named(held: Held, last: str) -> str:

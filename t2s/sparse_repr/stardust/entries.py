@@ -36,29 +36,24 @@ def brought_words(
     """Bring the words that the body of a loop uses; returns the statements that take them in it."""
     terms = [*body, *(() if value is None else (value,))]
     used = {node.name for term in terms for node in walk(term) if isinstance(node, Local)}
-    found: list[PatternStatement] = []
-    for one in opened.lazy:
-        if one.local.name in used:
+    statements: list[PatternStatement] = []
+    for word in opened.lazy:
+        if word.local.name in used:
             assert opened.segment is not None
-            found.append(_brought(operands, one, opened.segment, opened.number))
-    return found
+            statements.append(_brought(operands, word, opened.segment, opened.number))
+    return statements
 
 
 def _brought(
-    operands: PatternOperands, one: LazyWord, segment: LevelSegment, number: Expr
+    operands: PatternOperands, word: LazyWord, segment: LevelSegment, number: Expr
 ) -> PatternStatement:
-    emitter, access = operands.emitter, one.access
+    access = word.access
     if access.tensor in operands.workspaces:
         arrays = operands.workspaces[access.tensor]
-        memory = arrays.values if one.level is None else arrays.coordinates[one.level]
-        return ReadMemory(
-            target=one.local.name,
-            memory=memory,
-            index=add(segment.begin, number),
-            location=emitter.location,
-        )
-    queue = _streamed(operands, access, one.array, one.level, segment)
-    return Pop(target=one.local.name, queue=queue, location=emitter.location)
+        memory = arrays.values if word.level is None else arrays.coordinates[word.level]
+        return ReadMemory(target=word.local.name, memory=memory, index=add(segment.begin, number))
+    queue = _streamed(operands, access, word.array, word.level, segment)
+    return Pop(target=word.local.name, queue=queue)
 
 
 def _streamed(
@@ -80,7 +75,6 @@ def _streamed(
             source=emitter.far_memory(held, type, size),
             begin=segment.begin,
             length=segment.length,
-            location=emitter.location,
         )
     )
     return queue
@@ -95,22 +89,19 @@ def joined_bits(
     copies: int,
 ) -> list[tuple[str, str]]:
     """Queues of the bit vectors of both operands, ``copies`` times."""
-    made = [bits_of(operands, iteration.left, variable, states)]
+    bits = [bits_of(operands, iteration.left, variable, states)]
     if iteration.right is None:
-        made.append(all_bits(operands, variable))
+        bits.append(all_bits(operands, variable))
     else:
-        made.append(bits_of(operands, iteration.right, variable, states))
+        bits.append(bits_of(operands, iteration.right, variable, states))
     if copies == 1:
-        return [(made[0], made[1])]
-    left, right = _copied_bits(operands.emitter, made, variable)
+        return [(bits[0], bits[1])]
+    left, right = _copied_bits(operands.emitter, bits, variable)
     return list(zip(left, right, strict=True))
 
 
 def bits_of(
-    operands: PatternOperands,
-    access: Access,
-    variable: str,
-    states: Mapping[Access, OperandState],
+    operands: PatternOperands, access: Access, variable: str, states: Mapping[Access, OperandState]
 ) -> str:
     """A queue of the bits of an operand's level."""
     emitter, segment = operands.emitter, states[access].segment
@@ -126,7 +117,7 @@ def bits_of(
         number = emitter.local("entry")
         with emitter.scope() as body:
             read = emitter.read("coordinate", memory, add(segment.begin, number))
-            emitter.put(Push(queue=queue, value=read, location=emitter.location))
+            emitter.put(Push(queue=queue, value=read))
         put_foreach(emitter, segment.length, number, body)
     return _built(emitter, queue, segment.length, variable, held)
 
@@ -136,7 +127,7 @@ def all_bits(operands: PatternOperands, variable: str) -> str:
     emitter, extent = operands.emitter, operands.emitter.extent(variable)
     queue = emitter.queue(f"{variable}_all", INT32, PinningRule.BITS)
     number = emitter.local("coordinate")
-    push = Push(queue=queue, value=number, location=emitter.location)
+    push = Push(queue=queue, value=number)
     put_foreach(emitter, extent, number, [push])
     return _built(emitter, queue, extent, variable, None)
 
@@ -151,7 +142,6 @@ def put_foreach(
             header=CountHeader(extent=count, parallel=lanes),
             binders=(number.name,),
             body=tuple(body),
-            location=emitter.location,
         )
     )
 
@@ -161,32 +151,27 @@ def _built(
 ) -> str:
     """The bit vector of the coordinates of a queue."""
     name = f"{variable}_all_bits" if held is None else f"{held.tensor}_bits"
-    made = emitter.bit_queue(name, held)
-    emitter.put(
-        BuildBits(
-            coordinates=queue,
-            count=count,
-            words=made,
-            bits=emitter.bits(variable),
-            location=emitter.location,
-        )
-    )
-    return made
+    words = emitter.bit_queue(name, held)
+    emitter.put(BuildBits(coordinates=queue, count=count, words=words, bits=emitter.bits(variable)))
+    return words
 
 
 def _copied_bits(
-    emitter: PatternEmitter, made: Sequence[str], variable: str
+    emitter: PatternEmitter, queues: Sequence[str], variable: str
 ) -> tuple[tuple[str, str], tuple[str, str]]:
     """Both bit vectors twice: a scan that counts takes one of each, one that fills the other."""
     number = emitter.local("at_word")
     pairs: list[tuple[str, str]] = []
     body: list[PatternStatement] = []
-    for one in made:
-        held = emitter.held_by(one)
-        pair = emitter.bit_queue(f"{one}_counted", held), emitter.bit_queue(f"{one}_filled", held)
+    for queue in queues:
+        held = emitter.held_by(queue)
+        pair = (
+            emitter.bit_queue(f"{queue}_counted", held),
+            emitter.bit_queue(f"{queue}_filled", held),
+        )
         word = emitter.local("word", WORD)
-        body.append(emitter.pop(word, one))
-        body += [Push(queue=copy, value=word, location=emitter.location) for copy in pair]
+        body.append(emitter.pop(word, queue))
+        body += [Push(queue=copy, value=word) for copy in pair]
         pairs.append(pair)
     words = emitter.bits(variable) // WORD_BITS
     put_foreach(emitter, words, number, body)

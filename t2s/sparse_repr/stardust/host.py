@@ -23,13 +23,7 @@ from t2s.patterns.ir import (
 from t2s.sparse_repr.binding import Binding
 from t2s.sparse_repr.levels import Arrays
 from t2s.sparse_repr.notation.ir import Assignment
-from t2s.sparse_repr.stardust.emitter import (
-    CAPACITY,
-    BitsOf,
-    EntriesOf,
-    ExtentOf,
-    ScalarOf,
-)
+from t2s.sparse_repr.stardust.emitter import CAPACITY, BitsOf, EntriesOf, ExtentOf, ScalarOf
 from t2s.sparse_repr.stardust.lower import LoweredPatterns
 from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored
 
@@ -41,11 +35,11 @@ def host_arguments(lowered: LoweredPatterns, binding: Binding) -> dict[str, Any]
 
     Raises ``UserError`` for a coordinate that a scan does not reach.
     """
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for name, meaning in lowered.meanings.items():
         match meaning:
             case ExtentOf(variable=variable):
-                found[name] = binding.extents[variable]
+                arguments[name] = binding.extents[variable]
             case BitsOf(variable=variable):
                 extent = binding.extents[variable]
                 if extent > SCAN_BITS:
@@ -56,25 +50,25 @@ def host_arguments(lowered: LoweredPatterns, binding: Binding) -> dict[str, Any]
                         given=f"{extent}",
                         hint="dense operands need no scan; joined compressed levels do",
                     )
-                found[name] = -(-extent // WINDOW_BITS) * WINDOW_BITS
+                arguments[name] = -(-extent // WINDOW_BITS) * WINDOW_BITS
             case EntriesOf(tensor=tensor, level=level):
-                found[name] = len(binding.given[tensor].levels[level]["crd"])
+                arguments[name] = len(binding.given[tensor].levels[level]["crd"])
             case ScalarOf(tensor=tensor):
-                found[name] = binding.given[tensor].values.reshape(())
-    return found
+                arguments[name] = binding.given[tensor].values.reshape(())
+    return arguments
 
 
 def host_arrays(program: PatternProgram, binding: Binding) -> dict[str, Array]:
     """The arrays of the operands, by the names of the memories that they fill."""
-    found: dict[str, Array] = {}
+    arrays: dict[str, Array] = {}
     for memory in program.memories:
         held = memory.holds
         if memory.alias is not None or held is None or held.tensor not in binding.given:
             continue
         tensor = binding.given[held.tensor]
         values = tensor.values if held.level is None else tensor.levels[held.level][held.array]
-        found[memory.name] = np.asarray(values)
-    return found
+        arrays[memory.name] = np.asarray(values)
+    return arrays
 
 
 def check_capacity(program: PatternProgram, arguments: Mapping[str, Any]) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 
-from t2s.core.expr import Expr, Local, Select, apply, conjunction, const
+from t2s.core.expr import Expr, Local, Select, apply, const
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
 from t2s.core.types import Type
@@ -21,7 +22,7 @@ from t2s.patterns.ir import (
     ScanHeader,
     binder_count,
 )
-from t2s.patterns.verify import verify_patterns
+from t2s.patterns.verify import BitSet, intersected, is_inside, united, verify_patterns
 from t2s.sparse_repr.concrete.ir import (
     Assign,
     ConcreteProgram,
@@ -31,7 +32,10 @@ from t2s.sparse_repr.concrete.ir import (
     reads_of,
     result_of,
 )
-from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative, Number
+from t2s.sparse_repr.concrete.merge import Leaf
+from t2s.sparse_repr.notation.ir import Access, print_expression
+from t2s.sparse_repr.notation.support import StoredValue, StoredValues
+from t2s.sparse_repr.semiring import PLUS_TIMES
 from t2s.sparse_repr.stardust.build import is_transfer
 from t2s.sparse_repr.stardust.coiteration import (
     AllCoordinates,
@@ -41,8 +45,15 @@ from t2s.sparse_repr.stardust.coiteration import (
     WalkedLevel,
     iteration_of,
     level_of,
+    set_of,
 )
-from t2s.sparse_repr.stardust.emitter import ArgumentMeaning, PatternEmitter, is_there, times
+from t2s.sparse_repr.stardust.emitter import (
+    ArgumentMeaning,
+    PatternEmitter,
+    is_there,
+    located,
+    times,
+)
 from t2s.sparse_repr.stardust.entries import brought_words, joined_bits
 from t2s.sparse_repr.stardust.multiway_scans import opened_combination
 from t2s.sparse_repr.stardust.operands import PatternOperands, facts_of
@@ -82,18 +93,18 @@ class _PatternLowering:
         emitter = self.emitter
         for stage in self.program.stages:
             self.nest(stage, PatternScope(coordinates={}, states={}, scalars={}))
-        made = PatternProgram(
+        result = PatternProgram(
             name=emitter.names.fresh(f"{self.program.result}_kernel"),
             environment=self.program.environment,
             arguments=tuple(emitter.meanings.values()),
             memories=tuple(emitter.far.values()),
-            body=(*emitter.head, *emitter.body),
+            body=located((*emitter.head, *emitter.body), self.program.location),
             results=tuple(self.results),
             location=self.program.location,
         )
-        verify_patterns(made)
+        verify_patterns(result)
         meanings = {argument.name: meaning for meaning, argument in emitter.meanings.items()}
-        return LoweredPatterns(program=made, meanings=meanings)
+        return LoweredPatterns(program=result, meanings=meanings)
 
     def nest(self, statement: Statement, scope: PatternScope) -> None:
         """A statement with its result, a workspace or the tensor of the program."""
@@ -119,7 +130,9 @@ class _PatternLowering:
         """What writes the result of a statement; workspaces may also be read at any address."""
         name = plan.target.tensor
         irregular = any(
-            facts.irregular for one, facts in self.operands.facts.items() if one.tensor == name
+            facts.irregular
+            for access, facts in self.operands.facts.items()
+            if access.tensor == name
         )
         return ResultWriter(self.operands, plan, irregular, {})
 
@@ -175,9 +188,8 @@ class _PatternLowering:
             case Assign(value=value):
                 assert scope.writer is not None
                 assert scope.result is not None
-                scope.writer.put(
-                    scope.result, lower_value(value, scope, self.operands), scope.coordinates
-                )
+                computed = _PatternValues(scope, self.operands).value(value).value
+                scope.writer.put(scope.result, computed, scope.coordinates)
 
     def scalar(self, statement: Statement, scope: PatternScope) -> Expr:
         """The value of a statement that computes a scalar."""
@@ -189,7 +201,7 @@ class _PatternLowering:
             case Where(consumer=consumer, producer=producer):
                 return self.scalar(consumer, self.produced(producer, scope))
             case Assign(value=value):
-                return lower_value(value, scope, self.operands)
+                return _PatternValues(scope, self.operands).value(value).value
 
     def loop(self, loop: Forall, scope: PatternScope, *, reducing: bool) -> Expr | None:
         """A pattern; the sum that it takes, if it is a reduction."""
@@ -215,6 +227,7 @@ class _PatternLowering:
         value: Expr | None = None
         with emitter.scope() as body:
             inside = self.inside(loop, opened, scope, writes=writes)
+            inside = replace(inside, visited=self.visited(iteration, scope))
             if reducing:
                 value = self.scalar(loop.body, inside)
             else:
@@ -226,22 +239,27 @@ class _PatternLowering:
             assert value is not None
             total = emitter.local("total", self.type)
             emitter.put(
-                Reduce(
-                    target=total.name,
-                    header=header,
-                    binders=binders,
-                    body=whole,
-                    value=value,
-                    location=emitter.location,
-                )
+                Reduce(target=total.name, header=header, binders=binders, body=whole, value=value)
             )
             return total
-        emitter.put(Foreach(header=header, binders=binders, body=whole, location=emitter.location))
+        emitter.put(Foreach(header=header, binders=binders, body=whole))
         if writes:
             assert writer is not None
             assert before is not None
             writer.after(before, opened.count)
         return None
+
+    def visited(self, iteration: LoopIteration, scope: PatternScope) -> tuple[BitSet, ...]:
+        """The sets that the coordinates inside of a loop are in.
+
+        What a loop around says of operands that this one joins further down no longer holds: they
+        are there if their next level has the coordinate, too.
+        """
+        if not isinstance(iteration, JoinedLevels | CombinedLevels):
+            return scope.visited
+        names = {print_expression(access) for access in iteration.accesses}
+        others = (known for known in scope.visited if not names & frozenset[str]().union(*known))
+        return (*others, set_of(iteration.merge))
 
     def parallel(self, loop: Forall, iteration: LoopIteration) -> Parallel:
         """Iterations at a time; scans that are neither outermost nor innermost take ``sp``."""
@@ -314,11 +332,11 @@ class _PatternLowering:
     def lazy(self, access: Access, variable: str, coordinate: Local) -> tuple[LazyWord, ...]:
         """The coordinate and, at the last level, the value of an entry."""
         level = level_of(access, variable, self.operands.format(access))
-        found = [LazyWord(local=coordinate, access=access, array="crd", level=level)]
+        words = [LazyWord(local=coordinate, access=access, array="crd", level=level)]
         if level == len(access.variables) - 1:
             value = self.emitter.local(f"{access.tensor}_value", self.type)
-            found.append(LazyWord(local=value, access=access, array="vals"))
-        return tuple(found)
+            words.append(LazyWord(local=value, access=access, array="vals"))
+        return tuple(words)
 
     def counted(self, opened: OpenedLoop, computed: bool) -> Expr:
         """The number of iterations of a loop, where that has to be known before it."""
@@ -332,24 +350,12 @@ class _PatternLowering:
             for binder in opened.binders[: binder_count(header)]
         )
         emitter.put(
-            Reduce(
-                target=count.name,
-                header=header,
-                binders=binders,
-                body=(),
-                value=const(1),
-                location=emitter.location,
-            )
+            Reduce(target=count.name, header=header, binders=binders, body=(), value=const(1))
         )
         return count
 
     def inside(
-        self,
-        loop: Forall,
-        opened: OpenedLoop,
-        scope: PatternScope,
-        *,
-        writes: bool,
+        self, loop: Forall, opened: OpenedLoop, scope: PatternScope, *, writes: bool
     ) -> PatternScope:
         """The scope in a loop: positions and segments of operands, the place in the result."""
         variable, operands = loop.variable, self.operands
@@ -359,9 +365,9 @@ class _PatternLowering:
             if access not in used or variable not in access.variables:
                 continue
             if access in opened.numbers:
-                there = access in opened.optional
-                state = operands.at_entry(state, opened.numbers[access], optional=there)
-                values = [one.local for one in opened.lazy if one.array == "vals"]
+                optional = access in opened.optional
+                state = operands.at_entry(state, opened.numbers[access], optional=optional)
+                values = [word.local for word in opened.lazy if word.array == "vals"]
                 state = replace(state, value=values[0] if values else None)
             else:
                 state = operands.at_coordinate(state, opened.coordinate)
@@ -381,63 +387,59 @@ class _PatternLowering:
         )
 
 
-# Expressions of index notation in patterns: operands are read where the expression is computed.
+class _PatternValues(StoredValues[Expr, BitSet]):
+    """The value of an expression where all its variables have coordinates.
 
+    A condition is the set of coordinates of operands at which it holds, so that what the loops
+    around imply is not tested again.
+    """
 
-def lower_value(value: Expression, scope: PatternScope, operands: PatternOperands) -> Expr:
-    """The value of an expression where all its variables have coordinates."""
-    return _ValueLowering(scope, operands).value(value)
+    semiring = PLUS_TIMES
+    never: BitSet = frozenset()
 
-
-class _ValueLowering:
     def __init__(self, scope: PatternScope, operands: PatternOperands) -> None:
         self.scope, self.operands = scope, operands
-        self.read: dict[Access, Expr] = {}
+        self.loaded: dict[Access, StoredValue[Expr, BitSet]] = {}
+        self.positions: dict[str, Expr] = {}
 
-    def value(self, value: Expression) -> Expr:
-        match value:
-            case Number(value=number):
-                return const(number, self.operands.type)
-            case Negative(value=inner):
-                return -self.value(inner)
-            case Access():
-                return self.operand(value)
-            case Combine(operator=Op.MULTIPLY, left=left, right=right):
-                product = self.value(left) * self.value(right)
-                return self.where_there(product, value)
-            case Combine(operator=operator, left=left, right=right):
-                return apply(operator, self.value(left), self.value(right))
-            case _:
-                raise TypeError("sums are loops in concrete index notation")
+    def number(self, number: float | int) -> Expr:
+        return const(number, self.operands.type)
 
-    def operand(self, access: Access) -> Expr:
-        scope = self.scope
-        if access.tensor in scope.scalars:
-            return scope.scalars[access.tensor]
-        if access not in self.read:
-            state = scope.states.get(access)
-            self.read[access] = self.operands.value(access, state, scope.coordinates)
-        return self.read[access]
+    def apply(self, operator: Op, *operands: Expr) -> Expr:
+        return apply(operator, *operands)
 
-    def where_there(self, product: Expr, value: Combine) -> Expr:
-        """A product of floats is 0 where a factor is not stored, whatever the others are."""
-        if not self.operands.type.is_float:
-            return product
-        there = conjunction(*(is_there(one) for one in self.optional(value)))
-        if there is None:
-            return product
-        zero = const(0.0, product.type)
-        return Select(condition=there, if_true=product, if_false=zero, type=product.type)
+    def both(self, one: BitSet, other: BitSet) -> BitSet:
+        return intersected(one, other)
 
-    def optional(self, value: Expression) -> Iterator[Expr]:
-        """The positions of direct factors that may be nowhere."""
-        match value:
-            case Combine(operator=Op.MULTIPLY, left=left, right=right):
-                yield from self.optional(left)
-                yield from self.optional(right)
-            case Negative(value=inner):
-                yield from self.optional(inner)
-            case Access():
-                state = self.scope.states.get(value)
-                if state is not None and state.optional:
-                    yield state.position
+    def either(self, one: BitSet, other: BitSet) -> BitSet:
+        return united(one, other)
+
+    def zero_unless(self, where: BitSet, value: Expr) -> Expr:
+        if not value.type.is_float:  # a product of integers with a zero is zero
+            return value
+        if any(is_inside(visited, where) for visited in self.scope.visited):
+            return value
+        order = list(self.positions)
+        terms = sorted(sorted(map(order.index, term)) for term in where)
+        stored = [
+            reduce(lambda a, b: a & b, (is_there(self.positions[order[n]]) for n in term))
+            for term in terms
+        ]
+        condition = reduce(lambda a, b: a | b, stored)
+        zero = const(0.0, value.type)
+        return Select(condition=condition, if_true=value, if_false=zero, type=value.type)
+
+    def read(self, access: Access) -> StoredValue[Expr, BitSet]:
+        if access.tensor in self.scope.scalars:
+            return StoredValue(self.scope.scalars[access.tensor], None)
+        if access not in self.loaded:
+            self.loaded[access] = self._load(access)
+        return self.loaded[access]
+
+    def _load(self, access: Access) -> StoredValue[Expr, BitSet]:
+        state = self.scope.states.get(access)
+        value = self.operands.value(access, state, self.scope.coordinates)
+        if state is None or not state.optional:
+            return StoredValue(value, None)
+        self.positions[print_expression(access)] = state.position
+        return StoredValue(value, set_of(Leaf(access=access)))

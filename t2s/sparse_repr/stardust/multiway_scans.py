@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 
 from t2s.core.expr import Expr, Local, const
 from t2s.core.types import INT32
@@ -33,17 +33,14 @@ from t2s.patterns.ir import (
     ScanHeader,
     WriteMemory,
 )
-from t2s.patterns.verify import BitSet, intersected, is_inside, one_set, united
+from t2s.patterns.verify import BitSet, is_inside
 from t2s.sparse_repr.concrete.merge import Both, Either, Everything, Leaf, Merge
 from t2s.sparse_repr.notation.ir import Access
-from t2s.sparse_repr.stardust.coiteration import CombinedLevels
+from t2s.sparse_repr.stardust.coiteration import ALL, CombinedLevels, set_of
 from t2s.sparse_repr.stardust.emitter import ONE, WORD, PatternEmitter, PinningRule, add
 from t2s.sparse_repr.stardust.entries import all_bits, bits_of, put_foreach
 from t2s.sparse_repr.stardust.operands import OperandState, PatternOperands
 from t2s.sparse_repr.stardust.scope import OpenedLoop
-
-_ALL = "all"
-"""In place of an operand: the bits of all coordinates."""
 
 _Bits = tuple[Access, bool] | None
 """What words are of: an operand, all of its bits or those visited, or, of ``None``, the loop."""
@@ -86,32 +83,17 @@ class _Combination:
         """The operands; the loop's own scan is that of the last one."""
         return self.iteration.accesses
 
-    def own(self, access: Access) -> BitSet:
-        """The coordinates of an operand."""
-        return one_set(str(self.members.index(access)))
-
-    @property
+    @cached_property
     def visited(self) -> BitSet:
         """The coordinates of the loop."""
-        return self.set_of(self.iteration.merge)
-
-    def set_of(self, merge: Merge) -> BitSet:
-        match merge:
-            case Leaf(access=access):
-                return self.own(access)
-            case Both(members=members):
-                return intersected(*map(self.set_of, members))
-            case Either(members=members, everything=everything):
-                rest = [one_set(_ALL)] if everything else []
-                return united(*map(self.set_of, members), *rest)
-            case Everything():
-                raise TypeError("counters visit all coordinates")
+        return set_of(self.iteration.merge)
 
     def join(self, access: Access) -> JoinKind | None:
         """How a scan with an operand makes the iterations of the loop; ``None`` if none does."""
-        if is_inside(self.own(access), self.visited):
+        own = set_of(Leaf(access=access))
+        if is_inside(own, self.visited):
             return JoinKind.OR
-        return JoinKind.AND if is_inside(self.visited, self.own(access)) else None
+        return JoinKind.AND if is_inside(self.visited, own) else None
 
     def opened(self, counted: bool) -> OpenedLoop:
         """The loop, with what it takes in each iteration."""
@@ -125,16 +107,20 @@ class _Combination:
         for access in self.members[:-1]:
             queue = emitter.queue(f"{access.tensor}_positions", INT32, PinningRule.POSITIONS)
             binders = self.binders(f"{self.variable}_{access.tensor}")
-            push = Push(queue=queue, value=binders[3], location=emitter.location)
+            push = Push(queue=queue, value=binders[3])
             self.scan(self.header(access), binders, push)
-            found = emitter.local(f"{self.variable}_in_{access.tensor}")
-            self.taken.append(emitter.pop(found, queue))
-            numbers[access] = self.position(access, found)
+            place = emitter.local(f"{self.variable}_in_{access.tensor}")
+            self.taken.append(emitter.pop(place, queue))
+            numbers[access] = self.position(access, place)
         last = self.members[-1]
         headers.append(self.header(last))
         binders = self.binders(self.variable)
         numbers[last] = self.position(last, binders[3])
-        whole = {member for member in self.members if is_inside(self.visited, self.own(member))}
+        whole = {
+            member
+            for member in self.members
+            if is_inside(self.visited, set_of(Leaf(access=member)))
+        }
         return OpenedLoop(
             headers=tuple(headers),
             binders=binders,
@@ -152,12 +138,7 @@ class _Combination:
 
     def scan(self, header: ScanHeader, binders: tuple[Local, ...], body: PatternStatement) -> None:
         self.emitter.put(
-            Foreach(
-                header=header,
-                binders=tuple(binder.name for binder in binders),
-                body=(body,),
-                location=self.emitter.location,
-            )
+            Foreach(header=header, binders=tuple(binder.name for binder in binders), body=(body,))
         )
 
     def header(self, access: Access) -> ScanHeader:
@@ -171,10 +152,10 @@ class _Combination:
             parallel=self.parallel,
         )
 
-    def position(self, access: Access, found: Local) -> Local:
+    def position(self, access: Access, visited_place: Local) -> Local:
         """The position in an operand, by that among those of its bits that the scan had."""
         if self.join(access) is not None:
-            return found
+            return visited_place
         emitter, segment = self.emitter, self.states[access].segment
         assert segment is not None
         memory = emitter.chip(
@@ -192,27 +173,22 @@ class _Combination:
             parallel=Parallel(factor=emitter.lanes, variable="ip"),
         )
         binders = self.binders(f"{self.variable}_{access.tensor}")
-        write = WriteMemory(
-            memory=memory,
-            index=binders[2],
-            value=add(binders[3], ONE),
-            location=emitter.location,
-        )
+        write = WriteMemory(memory=memory, index=binders[2], value=add(binders[3], ONE))
         self.scan(header, binders, write)
-        place, made = (emitter.local(f"{self.variable}_place") for _ in range(2))
+        place, position = (emitter.local(f"{self.variable}_place") for _ in range(2))
         value = place - ONE
         self.taken += [
             # nowhere among the visited ones is a place of 0, and so nowhere in the operand
-            ReadMemory(target=place.name, memory=memory, index=found, location=emitter.location),
-            Bind(target=made.name, value=value, location=emitter.location),
+            ReadMemory(target=place.name, memory=memory, index=visited_place),
+            Bind(target=position.name, value=value),
         ]
-        return made
+        return position
 
     def combine(self, counted: bool) -> None:
         """Build the bits of all operands, and pass on as many copies of them as scans take."""
         emitter, merge = self.emitter, self.iteration.merge
         queues = [bits_of(self.operands, one, self.variable, self.states) for one in self.members]
-        if any(_ALL in term for term in self.visited):
+        if any(ALL <= {term} for term in self.visited):
             queues.append(all_bits(self.operands, self.variable))
         words = [emitter.local("word", WORD) for _ in queues]
         body: list[PatternStatement] = [
@@ -222,7 +198,7 @@ class _Combination:
 
         def named(name: str, value: Expr) -> Expr:
             made = emitter.local(name, WORD)
-            body.append(Bind(target=made.name, value=value, location=emitter.location))
+            body.append(Bind(target=made.name, value=value))
             return made
 
         joined = named("joined", _combined(merge, known, words[-1]))
@@ -230,7 +206,7 @@ class _Combination:
         def copies(key: _Bits, value: Expr, queue: str, held: Held | None, count: int) -> None:
             made = [emitter.bit_queue(queue, held) for _ in range(count)]
             self.left[key] = made
-            body.extend(Push(queue=one, value=value, location=emitter.location) for one in made)
+            body.extend(Push(queue=one, value=value) for one in made)
 
         copies(None, joined, f"{self.variable}_bits", None, len(self.members) + counted)
         for access, queue in zip(self.members, queues, strict=False):
@@ -251,8 +227,8 @@ def _combined(merge: Merge, words: Mapping[Access, Local], every: Local) -> Expr
         case Both(members=members):
             return reduce(lambda a, b: a & b, _each(members, words, every))
         case Either(members=members, everything=everything):
-            found = [*_each(members, words, every), *([every] if everything else [])]
-            return reduce(lambda a, b: a | b, found)
+            parts = [*_each(members, words, every), *([every] if everything else [])]
+            return reduce(lambda a, b: a | b, parts)
         case Everything():
             raise TypeError("counters visit all coordinates")
 

@@ -157,15 +157,7 @@ class PatternOperands:
         begin, length = self.emitter.bind("first", begin), add(count, ONE)
         name = f"{access.tensor}_pos{level}"
         near = self.emitter.chip(name, MemoryKind.SRAM, INT32, length, pinned.rule, held)
-        self.emitter.put(
-            LoadBlock(
-                memory=near,
-                source=far,
-                begin=begin,
-                length=length,
-                location=self.emitter.location,
-            )
-        )
+        self.emitter.put(LoadBlock(memory=near, source=far, begin=begin, length=length))
         return replace(state, near=near)
 
     def settle(self, state: OperandState) -> OperandState:
@@ -187,8 +179,8 @@ class PatternOperands:
         begin = emitter.read(f"{name}_begin", memory, at)
         end = emitter.read(f"{name}_end", memory, after)
         length = emitter.bind(f"{name}_length", end - begin)
-        found = replace(state, segment=LevelSegment(begin=begin, length=length), optional=False)
-        return self._near(found, begin, length)
+        settled = replace(state, segment=LevelSegment(begin=begin, length=length), optional=False)
+        return self._near(settled, begin, length)
 
     def at_coordinate(self, state: OperandState, coordinate: Expr) -> OperandState:
         """An operand after a dense level."""
@@ -263,7 +255,7 @@ class PatternOperands:
     def _dense_memory(self, access: Access) -> str:
         emitter, order = self.emitter, len(access.variables)
         irregular = any(
-            facts.irregular for one, facts in self.facts.items() if one.tensor == access.tensor
+            facts.irregular for other, facts in self.facts.items() if other.tensor == access.tensor
         )
         pinned = pin_dense(order, irregular=irregular, partitions=emitter.partitions)
         held, type, size = self.far(access, "vals")
@@ -274,11 +266,7 @@ class PatternOperands:
             near = emitter.chip(
                 access.tensor, pinned.kind, type, size, pinned.rule, held, swizzled=True, whole=True
             )
-            emitter.head.append(
-                LoadBlock(
-                    memory=near, source=far, begin=ZERO, length=size, location=emitter.location
-                )
-            )
+            emitter.head.append(LoadBlock(memory=near, source=far, begin=ZERO, length=size))
             self.whole[access.tensor] = near
         return self.whole[access.tensor]
 
@@ -308,8 +296,8 @@ class _Walk:
     def visit(self, statement: Statement, loops: Mapping[str, LoopIteration]) -> None:
         match statement:
             case Forall(variable=variable, body=body):
-                here = iteration_of(statement, self.program)
-                self.visit(body, {**loops, variable: here})
+                iteration = iteration_of(statement, self.program)
+                self.visit(body, {**loops, variable: iteration})
             case Where(consumer=consumer, producer=producer):
                 self.visit(producer, loops)
                 self.visit(consumer, loops)
@@ -324,11 +312,14 @@ class _Walk:
         format = self.program.format_of(access.tensor)
         for variable in access.variables:
             level = frozenset({level_of(access, variable, format)})
-            here = loops[variable]
-            own = isinstance(here, WalkedLevel) and here.access == access
-            if not own and not isinstance(here, AllCoordinates):
+            iteration = loops[variable]
+            own = isinstance(iteration, WalkedLevel) and iteration.access == access
+            if not own and not isinstance(iteration, AllCoordinates):
                 known = replace(known, irregular=known.irregular | level)
-            if isinstance(here, JoinedLevels | CombinedLevels) and access in here.accesses:
+            if (
+                isinstance(iteration, JoinedLevels | CombinedLevels)
+                and access in iteration.accesses
+            ):
                 known = replace(known, joined=known.joined | level)
         self.found[access] = known
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from t2s.core.expr import Expr, Local
 from t2s.patterns.ir import Header, PatternStatement
+from t2s.patterns.verify import BitSet
 from t2s.sparse_repr.notation.ir import Access
 from t2s.sparse_repr.stardust.operands import LevelSegment, OperandState
 from t2s.sparse_repr.stardust.writing import ResultState, ResultWriter
@@ -14,13 +15,18 @@ from t2s.sparse_repr.stardust.writing import ResultState, ResultWriter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternScope:
-    """What is known in a loop: coordinates, operands, scalars on chip, and the result."""
+    """What is known in a loop: coordinates, operands, scalars on chip, and the result.
+
+    ``visited`` are the sets of operands' coordinates, one for each loop around that joins levels,
+    in which the coordinates of that loop are.
+    """
 
     coordinates: Mapping[str, Expr]
     states: Mapping[Access, OperandState]
     scalars: Mapping[str, Expr]
     writer: ResultWriter | None = None
     result: ResultState | None = None
+    visited: tuple[BitSet, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,10 +79,10 @@ class ResultWriter:
                     count = self._most(level, count, seen)
         return count
 
-    def _most(self, one: LevelPlan, parents: Expr, seen: set[str]) -> Expr:
+    def _most(self, level_plan: LevelPlan, parents: Expr, seen: set[str]) -> Expr:
         """The most entries of a level that is computed."""
-        every = times(parents, self.operands.emitter.extent(one.variable))
-        match one.iteration:
+        every = times(parents, self.operands.emitter.extent(level_plan.variable))
+        match level_plan.iteration:
             case AllCoordinates() | JoinedLevels(right=None):
                 return every
             case WalkedLevel(access=access):
@@ -94,7 +94,7 @@ class ResultWriter:
         total: Expr = ZERO
         for access in read:
             format = self.operands.format(access)
-            level = format.modes.index(access.variables.index(one.variable))
+            level = format.modes.index(access.variables.index(level_plan.variable))
             above = {access.variables[mode] for mode in format.modes[: level + 1]}
             if not seen <= above:
                 return every
@@ -120,8 +120,8 @@ class ResultWriter:
         positions, coordinates = {}, {}
         for level in plan.computed:
             regular = all(
-                one.writing is LevelWriting.DENSE and isinstance(one.iteration, AllCoordinates)
-                for one in plan.levels[:level]
+                above.writing is LevelWriting.DENSE and isinstance(above.iteration, AllCoordinates)
+                for above in plan.levels[:level]
             )
             kind = MemoryKind.SRAM if regular else MemoryKind.SPARSE_SRAM
             rule = PinningRule.SEGMENTS if regular else PinningRule.WORKSPACE
@@ -154,21 +154,13 @@ class ResultWriter:
         emitter = self.operands.emitter
         source = emitter.far_memory(*self.operands.far(far, "vals"))
         length = self.size(len(self.plan.levels))
-        emitter.put(
-            LoadBlock(
-                memory=self.arrays.values,
-                source=source,
-                begin=begin,
-                length=length,
-                location=emitter.location,
-            )
-        )
+        emitter.put(LoadBlock(memory=self.arrays.values, source=source, begin=begin, length=length))
 
     def array(self, array: str, level: int | None = None) -> str:
         """The memory that is written word by word."""
         if self.arrays is not None:
-            found = {"pos": self.arrays.positions, "crd": self.arrays.coordinates}
-            return self.arrays.values if level is None else found[array][level]
+            arrays = {"pos": self.arrays.positions, "crd": self.arrays.coordinates}
+            return self.arrays.values if level is None else arrays[array][level]
         type = self.operands.type if level is None else INT32
         rule = PinningRule.ALLOCATED if self.plan.computed else PinningRule.SCATTERED
         match array:
@@ -185,21 +177,17 @@ class ResultWriter:
 
     def _write(self, memory: str, index: Expr, value: Expr) -> None:
         emitter = self.operands.emitter
-        emitter.put(WriteMemory(memory=memory, index=index, value=value, location=emitter.location))
+        emitter.put(WriteMemory(memory=memory, index=index, value=value))
 
     def before(self, state: ResultState, segment: LevelSegment | None, count: Expr) -> ResultState:
         """Before a loop of the result, over ``segment`` of an operand, or ``count`` iterations."""
         plan, emitter = self.plan, self.operands.emitter
-        here = plan.levels[state.level]
-        if here.writing is LevelWriting.COMPUTED:
+        current = plan.levels[state.level]
+        if current.writing is LevelWriting.COMPUTED:
             end = emitter.local(f"{plan.target.tensor}_end")
             emitter.put(
                 Update(
-                    target=end.name,
-                    memory=self.allocators[state.level],
-                    index=ZERO,
-                    value=count,
-                    location=emitter.location,
+                    target=end.name, memory=self.allocators[state.level], index=ZERO, value=count
                 )
             )
             begin = emitter.bind("begin", end - count)
@@ -217,10 +205,10 @@ class ResultWriter:
             rule = PinningRule.STAGED
             memory = emitter.chip(name, MemoryKind.SRAM, type, size, rule, held)
         base = state.position
-        if segment is not None and here.writing is LevelWriting.SHARED:
+        if segment is not None and current.writing is LevelWriting.SHARED:
             base = segment.begin
         else:
-            base = times(base, emitter.extent(here.variable))
+            base = times(base, emitter.extent(current.variable))
         for level in plan.levels[state.level + 1 :]:
             base = times(base, emitter.extent(level.variable))
         return replace(state, memory=memory, base=base)
@@ -228,8 +216,8 @@ class ResultWriter:
     def _below(self, level: int) -> Expr:
         """Words of a result from a level on, all of its coordinates."""
         size: Expr = ONE
-        for one in self.plan.levels[level:]:
-            size = times(size, self.operands.emitter.extent(one.variable))
+        for level_plan in self.plan.levels[level:]:
+            size = times(size, self.operands.emitter.extent(level_plan.variable))
         return size
 
     def inside(
@@ -237,8 +225,8 @@ class ResultWriter:
     ) -> ResultState:
         """In a loop of the result: iteration ``number``, at ``shared`` of the operand's entries."""
         plan, emitter = self.plan, self.operands.emitter
-        here = plan.levels[state.level]
-        match here.writing:
+        current = plan.levels[state.level]
+        match current.writing:
             case LevelWriting.SHARED:
                 assert shared is not None
                 position = shared
@@ -247,7 +235,7 @@ class ResultWriter:
                 position = emitter.bind("place", add(state.begin, number))
                 self._write(self.array("crd", state.level), position, coordinate)
             case _:
-                position = add(times(state.position, emitter.extent(here.variable)), coordinate)
+                position = add(times(state.position, emitter.extent(current.variable)), coordinate)
         return replace(state, level=state.level + 1, position=position, begin=None)
 
     def after(self, before: ResultState, length: Expr) -> None:
@@ -262,13 +250,7 @@ class ResultWriter:
         if plan.mode is WriteMode.STREAMED:
             words = times(length, self._below(before.level + 1))
             emitter.put(
-                StoreStream(
-                    target=far,
-                    begin=before.base,
-                    length=words,
-                    queue=before.memory,
-                    location=emitter.location,
-                )
+                StoreStream(target=far, begin=before.base, length=words, queue=before.memory)
             )
             return
         emitter.put(
@@ -277,7 +259,6 @@ class ResultWriter:
                 begin=before.base,
                 length=self._below(before.level),
                 memory=before.memory,
-                location=emitter.location,
             )
         )
 
@@ -287,7 +268,7 @@ class ResultWriter:
         match plan.mode:
             case WriteMode.STREAMED:
                 assert state.memory is not None
-                emitter.put(Push(queue=state.memory, value=value, location=emitter.location))
+                emitter.put(Push(queue=state.memory, value=value))
             case WriteMode.STAGED:
                 assert state.memory is not None
                 levels = slice(plan.communicate, None)
@@ -306,7 +287,6 @@ class ResultWriter:
                         memory=self.array("vals"),
                         index=index,
                         value=value,
-                        location=emitter.location,
                     )
                 )
 
@@ -392,7 +372,7 @@ class ResultPlan(Term):
     def computed(self) -> tuple[int, ...]:
         """The levels whose places are allocated."""
         writing = enumerate(self.levels)
-        return tuple(n for n, one in writing if one.writing is LevelWriting.COMPUTED)
+        return tuple(n for n, level in writing if level.writing is LevelWriting.COMPUTED)
 
 
 def plan_of(statement: Statement, program: ConcreteProgram) -> ResultPlan:
@@ -401,7 +381,7 @@ def plan_of(statement: Statement, program: ConcreteProgram) -> ResultPlan:
     format = program.format_of(target.tensor)
     loops = _path(statement)
     iterations = {loop.variable: iteration_of(loop, program) for loop in loops}
-    on_chip = target.tensor in {one.name for one in program.on_chip}
+    on_chip = target.tensor in {tensor.name for tensor in program.on_chip}
     variables = [target.variables[mode] for mode in format.modes]
     order = [loop.variable for loop in loops if loop.variable in target.variables]
     sums = [loop.variable for loop in loops if loop.variable not in target.variables]
@@ -423,9 +403,9 @@ def plan_of(statement: Statement, program: ConcreteProgram) -> ResultPlan:
         )
     levels = _levels(target, format, iterations, program, on_chip=on_chip)
     mode = _mode(levels, added=bool(sums))
-    told = [loop for loop in loops if loop.communicate]
+    communicating = [loop for loop in loops if loop.communicate]
     place = target.location or program.location
-    communicate = _communicate(mode, levels, order, told, place, on_chip=on_chip)
+    communicate = _communicate(mode, levels, order, communicating, place, on_chip=on_chip)
     return ResultPlan(
         target=target, mode=mode, levels=levels, on_chip=on_chip, communicate=communicate
     )
@@ -448,7 +428,7 @@ def _levels(
     *,
     on_chip: bool,
 ) -> tuple[LevelPlan, ...]:
-    found: list[LevelPlan] = []
+    plans: list[LevelPlan] = []
     key: tuple[object, ...] = ()
     for kind, mode in zip(format.levels, format.modes, strict=True):
         variable = target.variables[mode]
@@ -468,7 +448,7 @@ def _levels(
             if _key(shared, stored, level) == key and not made_here:
                 writing = LevelWriting.SHARED
         key = (*key, _step(writing, variable, shared, level))
-        found.append(
+        plans.append(
             LevelPlan(
                 variable=variable,
                 writing=writing,
@@ -477,7 +457,7 @@ def _levels(
                 shared_level=level,
             )
         )
-    return tuple(found)
+    return tuple(plans)
 
 
 def _step(writing: LevelWriting, variable: str, shared: Access | None, level: int) -> object:
@@ -518,7 +498,7 @@ def _communicate(
     mode: WriteMode,
     levels: tuple[LevelPlan, ...],
     order: list[str],
-    told: list[Forall],
+    communicating: list[Forall],
     location: SourceLocation | None,
     *,
     on_chip: bool,
@@ -529,19 +509,19 @@ def _communicate(
     latest = len(levels) - 1 if walked else 0
     if on_chip or not levels:
         return 0
-    if not told:
+    if not communicating:
         return min(max(1, earliest), latest)
-    given = told[0].variable
+    requested = communicating[0].variable
     if mode in (WriteMode.SCATTERED, WriteMode.ADDED):
         raise UnsupportedError(
-            f"the result does not move at the loop over {given}: it is written word by word",
+            f"the result does not move at the loop over {requested}: it is written word by word",
             location=location,
             expected="a result in the order of its loops, without allocated levels",
         )
-    number = names.index(given) if walked else order.index(given)
+    number = names.index(requested) if walked else order.index(requested)
     if not earliest <= number <= latest:
         raise UnsupportedError(
-            f"the result cannot move at the loop over {given}",
+            f"the result cannot move at the loop over {requested}",
             location=location,
             expected=f"one of {', '.join(names[earliest:] if walked else order[:1])},"
             " from where on it knows where its entries begin",
