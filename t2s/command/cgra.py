@@ -55,7 +55,7 @@ def _place_and_run(
     out: Path | None,
 ) -> None:
     design: Any = loaded.design
-    given = loaded.given(seed)
+    arrays = loaded.given(seed)
     match design:
         case Kernel() as kernel:
             inputs = kernel_inputs(kernel, seed, size, arrays)

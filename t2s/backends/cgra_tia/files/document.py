@@ -197,20 +197,20 @@ def document_of(text: str) -> PlacementDocument:
             f"line {error.lineno}, column {error.colno}", "JSON text", error.msg
         ) from None
     except RecursionError:
-        raise malformed("the document", "a placement", "objects nested too deeply") from None
-    except ValueError as error:  # int() refuses numbers of thousands of digits
-        raise malformed("a number", "one of 64 bits", str(error)) from None
+        raise FILES.malformed("the document", "a placement", "objects nested too deeply") from None
+    except ValueError as error:  # numbers of thousands of digits
+        raise FILES.malformed("a number", "one of 64 bits", str(error)) from None
     if not isinstance(data, dict):
-        raise malformed("the document", "an object", brief(data))
+        raise FILES.malformed("the document", "an object", brief(data))
     if type(data.get("format")) is not int or data["format"] != FORMAT:
-        raise malformed(
+        raise FILES.malformed(
             "the format number",
             str(FORMAT),
             brief(data.get("format")),
             hint="the file was written by another version of t2s: write it again",
         )
     _check_sizes(data.get("fabric"))
-    document = from_record(data, PlacementDocument, "the document")
+    document = FILES.read(data, PlacementDocument, "the document")
     assert isinstance(document, PlacementDocument)
     return document
 
@@ -254,7 +254,7 @@ def design_of(document: PlacementDocument, programs: Sequence[CellProgram]) -> P
         place = cell.row * fabric.columns + cell.column
         inside = 0 <= cell.row < fabric.rows and 0 <= cell.column < fabric.columns
         if not inside or place not in unused:
-            raise malformed(
+            raise FILES.malformed(
                 f"the place of cell {number}, {cell.name!r},",
                 f"a row below {fabric.rows} and a column below {fabric.columns}, used once",
                 f"row {cell.row}, column {cell.column}",
@@ -294,167 +294,7 @@ def design_of(document: PlacementDocument, programs: Sequence[CellProgram]) -> P
     )
 
 
-# Frozen dataclasses as JSON and back, by the declared types of their fields.
-#
-# A dataclass is an object with the fields that differ from their defaults, an enum member its
-# value, a tuple a list.  Expressions have many classes, so they name theirs.  Everything else is
-# refused, with its place in the document: unknown and missing fields, values of other types,
-# invalid names.
-
-_EXPRESSIONS: Mapping[str, type[Any]] = types.MappingProxyType(
-    {known.__name__: known for known in (Apply, Cast, Const, Index, Parameter, Select)}
-)
-_LARGEST = 1 << 63
-
-_NAMES_OF_GRAPHS = (Tensor, Layout, *_EXPRESSIONS.values())
-_NAMES_OF_PARTS = (Netlist, NetCell, StreamUnit, Net, Endpoint, Provenance)
-
-
-def malformed(where: str, expected: str, given: str, hint: str | None = None) -> UserError:
-    """The error for a document with something wrong in it."""
-    return UserError(
-        f"the text is not a placement in JSON: {where} is wrong",
-        expected=expected,
-        given=given,
-        hint=hint,
-    )
-
-
-def brief(value: object) -> str:
-    """The first characters of a value."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def to_record(value: object) -> object:
-    """A value as JSON data."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {
-            item.name: to_record(getattr(value, item.name))
-            for item in dataclasses.fields(value)
-            if getattr(value, item.name) != item.default
-        }
-        return {"class": type(value).__name__, **fields} if isinstance(value, Expr) else fields
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, tuple):
-        return [to_record(item) for item in value]
-    return value
-
-
-def from_record(item: object, declared: Any, where: str) -> Any:
-    """The value of a declared type in JSON data; raises ``UserError``."""
-    if isinstance(item, int) and not -_LARGEST <= item < _LARGEST:
-        raise malformed(where, "an integer of 64 bits", brief(item))
-    choices = _alternatives(declared)
-    if item is None and type(None) in choices:
-        return None
-    for choice in choices:
-        if typing.get_origin(choice) is tuple and isinstance(item, list):
-            return _tuple(item, typing.get_args(choice), where)
-        if isinstance(choice, type) and issubclass(choice, Enum):
-            for member in choice:
-                if type(item) is type(member.value) and member.value == item:
-                    return member
-        elif dataclasses.is_dataclass(choice) and isinstance(item, dict):
-            return _instance(item, typing.cast(type[Any], choice), where)
-        elif choice in (int, float, str, bool) and type(item) is choice:
-            return item
-    raise malformed(where, " or ".join(map(_type_name, choices)), brief(item))
-
-
-def _tuple(items: list[object], inner: tuple[Any, ...], where: str) -> tuple[Any, ...]:
-    if inner[-1] is not Ellipsis and len(items) != len(inner):
-        raise malformed(where, f"a list of {len(inner)}", brief(items))
-    declared = [inner[0]] * len(items) if inner[-1] is Ellipsis else inner
-    return tuple(
-        from_record(item, type, f"{where}[{number}]")
-        for number, (item, type) in enumerate(zip(items, declared, strict=True))
-    )
-
-
-def _instance(items: dict[str, object], known: Any, where: str) -> object:
-    if known is Expr:
-        items = dict(items)
-        name = items.pop("class", None)
-        if not isinstance(name, str) or name not in _EXPRESSIONS:
-            raise malformed(f"{where}.class", f"one of {', '.join(_EXPRESSIONS)}", brief(name))
-        known = _EXPRESSIONS[name]
-    declared, required = _fields_of(known)
-    for name in items:
-        if name not in declared:
-            raise malformed(
-                f"{where}.{name}", f"one of the fields {', '.join(declared)}", "an unknown field"
-            )
-    for name in required:
-        if name not in items:
-            raise malformed(f"{where}.{name}", "this field", "an object without it")
-    record_class = known(
-        **{
-            name: from_record(item, declared[name], f"{where}.{name}")
-            for name, item in items.items()
-        }
-    )
-    _check(record_class, where)
-    return record_class
-
-
-def _check(value: Any, where: str) -> None:
-    """Raise ``UserError`` for invalid types and names."""
-    if isinstance(value, Type) and not value.exists:
-        raise malformed(where, "an existing type, such as float64", str(value))
-    if isinstance(value, _NAMES_OF_GRAPHS):
-        for field, text, expected in wrong_texts(value):
-            raise malformed(f"{where}.{field}", expected.value, brief(text))
-    if isinstance(value, _NAMES_OF_PARTS):
-        for item in dataclasses.fields(value):
-            text = getattr(value, item.name)
-            if isinstance(text, str) and not is_part_name(text):
-                raise malformed(
-                    f"{where}.{item.name}",
-                    f"a name of 1 to {LONGEST_NAME:,} printable characters, without < and >",
-                    brief(text),
-                )
-    if isinstance(value, SourceLocation) and value.line < 0:
-        raise malformed(f"{where}.line", "a line of a file", str(value.line))
-
-
-def is_part_name(text: str) -> bool:
-    """Whether a text may be the name of a cell, a unit or a net."""
-    return 0 < len(text) <= LONGEST_NAME and text.isprintable() and not set("<>") & set(text)
-
-
-@cache
-def _fields_of(known: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The declared types of all fields of a class, and the fields without a default."""
-    hints = typing.get_type_hints(known)
-    fields = dataclasses.fields(known)
-    required = tuple(
-        item.name
-        for item in fields
-        if item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
-    )
-    return {item.name: hints[item.name] for item in fields}, required
-
-
-def _alternatives(declared: Any) -> tuple[Any, ...]:
-    if typing.get_origin(declared) in (types.UnionType, typing.Union):
-        return typing.get_args(declared)
-    return (declared,)
-
-
-def _type_name(declared: Any) -> str:
-    if typing.get_origin(declared) is tuple:
-        return "a list"
-    if declared is type(None):
-        return "null"
-    if issubclass(declared, Enum):
-        return f"one of {', '.join(str(member.value) for member in declared)}"
-    plain = {int: "a whole number", str: "a text", bool: "true or false", float: "a number"}
-    return plain.get(declared, f"an object, a {declared.__name__}")
-
-
-# Verification of placed designs that are read from files: sites, ports, trees, tracks.
+# Whether a placed design is one: sites, ports, trees, tracks.  For designs that are read.
 #
 # ``UserError`` names the first mistake.  Programs are checked where they are read and wired.
 
