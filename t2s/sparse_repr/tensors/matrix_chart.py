@@ -112,7 +112,7 @@ def streams_chart(entry: Array, loads: Array, jobs: Array) -> SvgPicture | None:
         for light, opacity in ((False, 1.0), (True, 0.6)):
             mine = (colors == number) & (share >= 0.5) & ((odd >= 0.5) == light)
             said = f"entries of jobs of machine {number}"
-            layers.append(CellLayer(cells=mine, color=color, opacity=opacity, description=said))
+            layers.append(CellLayer(cells=mine, color=color, opacity=opacity, said=said))
     said = f"{machines:,} machines x {positions:,} positions: {int(entry.sum()):,} entries, "
     said += f"{padding[0]:,} values of padding, {padding[1]:,} behind the last job of a machine"
     return raster_chart("what each machine reads", grid, layers, description=said, wide=560)
@@ -156,6 +156,6 @@ def _shaded(counts: Array, room: Array, color: str, said: str) -> list[CellLayer
     """A layer for each opacity; cells without entries are in none."""
     level = np.minimum(4, np.ceil(4 * counts / np.maximum(1, room))).astype(np.int64)
     return [
-        CellLayer(cells=level == number, color=color, opacity=opacity, description=said)
+        CellLayer(cells=level == number, color=color, opacity=opacity, said=said)
         for number, opacity in enumerate(_LEVELS, 1)
     ]
