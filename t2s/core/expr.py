@@ -287,7 +287,7 @@ def as_expression(value: Number, type: Type) -> Expr:
             constant = const(value, type.scalar)
         case _:
             raise TypeError(f"{value!r} is not a value of type {type}")
-    return spread(constant, type.lanes)
+    return constant if type.lanes == 1 else Broadcast(value=constant, type=type)
 
 
 def zero(type: Type) -> Expr:

@@ -321,7 +321,12 @@ class CellLayer:
 
 
 def raster_chart(
-    title: str, shape: tuple[int, int], layers: Sequence[CellLayer], *, said: str, wide: float = 360
+    title: str,
+    shape: tuple[int, int],
+    layers: Sequence[CellLayer],
+    *,
+    description: str,
+    wide: float = 360,
 ) -> SvgPicture:
     """Cells in rows and columns, each layer of them one path, so that large rasters are small."""
     rows, columns = shape
@@ -339,7 +344,7 @@ def raster_chart(
         for layer in layers
         if layer.cells.any()
     ]  # fmt: skip
-    return _titled(width + 1, height + 1, frame, *drawn, title=title, description=said)
+    return _titled(width + 1, height + 1, frame, *drawn, title=title, description=description)
 
 
 def _runs(cells: Mask) -> str:

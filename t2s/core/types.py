@@ -68,7 +68,7 @@ class Type:
     @property
     def scalar(self) -> Type:
         """The type of one lane."""
-        return replace(self, lanes=1)
+        return self if self.lanes == 1 else replace(self, lanes=1)
 
     @property
     def bytes(self) -> int:

@@ -139,7 +139,7 @@ def test_points_are_drawn_once(drawn: list[tuple[float, float, bool]]) -> None:
 def test_rasters_have_the_area_of_their_cells(rows: int, columns: int, bits: int) -> None:
     cells = np.array([bits >> n & 1 for n in range(rows * columns)], bool).reshape(rows, columns)
     layer = CellLayer(cells=cells, color="red", opacity=1.0, said="cells")
-    made = raster_chart("cells", (rows, columns), [layer], said="some").svg
+    made = raster_chart("cells", (rows, columns), [layer], description="some").svg
     paths = [part.get("d", "") for part in ElementTree.fromstring(made).iter()]
     runs = [run for path in paths for run in path.split("z") if run]
     assert sum(int(run.split("h")[1].split("v")[0]) for run in runs) == cells.sum()

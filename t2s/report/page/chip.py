@@ -356,16 +356,16 @@ def _boxes(model: ChipMapModel) -> dict[str, _Box]:
         [_box(node) for node in model.nodes if node.layer == layer] for layer in range(model.layers)
     ]
     heights = [sum(box.height + 2 * _TOP for box in boxes) for boxes in layers]
-    found: dict[str, _Box] = {}
+    placed: dict[str, _Box] = {}
     x: float = _LEFT
     for boxes, height in zip(layers, heights, strict=True):
         y = _TOP + (max(heights) - height) / 2
         edge = x + max((box.width for box in boxes), default=0.0)
         for box in boxes:
-            found[box.node.name] = replace(box, x=x, y=y, edge=edge)
+            placed[box.node.name] = replace(box, x=x, y=y, edge=edge)
             y += box.height + 2 * _TOP
         x = edge + _GAP
-    return found
+    return placed
 
 
 def _box(node: GridNode) -> _Box:

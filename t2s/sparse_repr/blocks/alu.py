@@ -170,8 +170,8 @@ class Compute(DiagramBlock):
     def meaning(self, known: Known, *operands: Lists) -> tuple[Nested, ...]:
         zero = known.zero(self.lanes)
         absent = [
-            zero if one is None else np.full_like(zero, one.of(zero.dtype))[()]
-            for one in self.absent or [None] * len(operands)
+            zero if constant is None else np.full_like(zero, constant.of(zero.dtype))[()]
+            for constant in self.absent or [None] * len(operands)
         ]
 
         def apply(*tokens: Any) -> Any:

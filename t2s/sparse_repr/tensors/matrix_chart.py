@@ -33,7 +33,7 @@ def entries_chart(shape: tuple[int, int], rows: Array, columns: Array) -> SvgPic
     counts = _counts(grid, _cells(rows, shape[0], grid[0]), _cells(columns, shape[1], grid[1]))
     layers = _shaded(counts, _room(shape, grid), PALETTE[0], f"{rows.size:,} entries")
     said = f"{rows.size:,} entries of a matrix of {shape[0]:,} x {shape[1]:,}"
-    return raster_chart("entries of the matrix", grid, layers, said=said)
+    return raster_chart("entries of the matrix", grid, layers, description=said)
 
 
 def stored_chart(
@@ -69,7 +69,7 @@ def stored_chart(
         layers += _shaded(mine, room, color, f"machine {number}{others}: {held:,} entries")
     said = f"a matrix of {shape[0]:,} x {shape[1]:,}, {int(entry.sum()):,} entries in the colors "
     said += f"of {rows.shape[0]:,} machines, {int(zeros.sum()):,} stored zeros in gray"
-    return raster_chart("which machine has which entries", grid, layers, said=said)
+    return raster_chart("which machine has which entries", grid, layers, description=said)
 
 
 def streams_chart(entry: Array, loads: Array, jobs: Array) -> SvgPicture | None:
@@ -115,7 +115,7 @@ def streams_chart(entry: Array, loads: Array, jobs: Array) -> SvgPicture | None:
             layers.append(CellLayer(cells=mine, color=color, opacity=opacity, said=said))
     said = f"{machines:,} machines x {positions:,} positions: {int(entry.sum()):,} entries, "
     said += f"{padding[0]:,} values of padding, {padding[1]:,} behind the last job of a machine"
-    return raster_chart("what each machine reads", grid, layers, said=said, wide=560)
+    return raster_chart("what each machine reads", grid, layers, description=said, wide=560)
 
 
 def _grid(shape: tuple[int, int]) -> tuple[int, int]:

@@ -127,7 +127,7 @@ def scanned(
         write(at, at + 1),
         write(begin, 0),
         write(out_before, out_before + ones),
-        *(write(one.before, one.before + one.ones) for one in operands),
+        *(write(side.before, side.before + side.ones) for side in operands),
     )
     registers = (at, begin, out_before, *(operand.before for operand in operands))
     ends = tuple(write(register, 0) for register in registers)
@@ -242,8 +242,8 @@ def combined_words(body: PatternBody, name: str, value: Expr) -> Wire:
 
     def windows(term: Expr) -> Expr:
         match term:
-            case Local(name=one):
-                return heads[one].value
+            case Local(name=vector):
+                return heads[vector].value
             case Apply(operator=operator, operands=operands):
                 return apply(operator, *map(windows, operands))
         raise InternalError(f"{type(term).__name__} of bits")

@@ -11,7 +11,7 @@ from t2s.core.arrays import made_array
 from t2s.core.expr import Index, Local
 from t2s.core.names import NameSupply
 from t2s.core.types import INT32
-from t2s.core.walk import Term, rewrite, walk
+from t2s.core.walk import Term, distinct, rewrite
 from t2s.graph.body import Let, Load, Receive, Register, RegisterRead, RegisterWrite, SpaceDimension
 from t2s.graph.build import GraphParts
 from t2s.graph.graph import Graph, ScalarParameter
@@ -119,7 +119,9 @@ def with_scalars(graph: Graph, scalars: tuple[ScalarParameter, ...]) -> Graph:
 
     ``Let(a = ...), Send(a * Parameter a)`` becomes ``Let(a_2 = ...), Send(a_2 * Parameter a)``.
     """
-    taken = {name for node in walk(graph) for name in _names(node)}
+    if not scalars:
+        return replace(graph, parameters=())
+    taken = {name for node in distinct(graph) for name in _names(node)}
     clashes = sorted(taken & {scalar.name for scalar in scalars})
     names = NameSupply({*taken, *(scalar.name for scalar in scalars)})
     fresh = {name: names.fresh(name) for name in clashes}
