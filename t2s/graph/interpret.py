@@ -1,7 +1,7 @@
 """Untimed execution of a graph: a Kahn interpreter with unbounded FIFOs.
 
-It gives the values every timed engine must give, and it is slow on purpose: one firing at a time,
-through ``semantics.fire``.
+It defines the values that every timed engine has to compute, and favors simplicity over speed: one
+firing at a time, through ``semantics.fire``.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Process:
         return self.current is None
 
     def run(self, fifos: Fifos, memory: dict[str, Array]) -> bool:
-        """Fire until it has to wait or ends; whether it fired or ended at all."""
+        """Fire until it has to wait or ends; returns whether it made progress."""
         moved = False
         while True:
             if self.current is None:
@@ -82,7 +82,7 @@ class _MachineProcess:
         return self.state.ended or len(self.codes) == self.most
 
     def run(self, fifos: Fifos, memory: dict[str, Array]) -> bool:
-        """Fire until it has to wait or ends; whether it fired at all."""
+        """Fire until it has to wait or ends; returns whether it fired."""
         state, moved = self.state, False
         queues = {name: fifos.setdefault(use, deque()) for name, use in state.inputs.items()}
         while not self.ended:
@@ -106,8 +106,8 @@ def _is_endless(node: Machine | PEArray) -> bool:
 def allocate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """The memory at the start: copies of the inputs, zeros elsewhere.
 
-    Open tensors that are stored into are empty lists, which machines extend; those of single
-    assignment check that they are.
+    Open tensors that are stored into start as empty lists, which machines extend; those of single
+    assignment check it.
     """
 
     def initial(tensor: Tensor) -> Array:
@@ -125,7 +125,7 @@ def interpret_graph(
 ) -> dict[str, Array]:
     """Run every node to its end and return the output tensors by name.
 
-    Endless machines run until nothing is left to do.
+    Endless machines run until no node can fire.
 
     Raises ``InternalError`` if nodes wait for tokens that never come, and ``ProtocolError`` if a
     machine meets a token that it cannot take.
@@ -161,10 +161,10 @@ def _processes(
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A run as far as tokens allow: of every machine, by node, the codes of its firings.
+    """A run as far as tokens allow: the firing codes of every machine, by node.
 
-    ``tokens`` are what is left in the channels' elements; ``ended`` are the machines (by node and
-    place) that came to their end.
+    ``tokens`` remain in the elements of channels; ``ended`` are the machines (by node and place)
+    that ended.
     """
 
     codes: Mapping[tuple[str, int], list[int]]
@@ -179,7 +179,7 @@ def record_graph(
     *,
     most_firings: int | None = None,
 ) -> Recording:
-    """Run every node as far as its tokens allow, each machine for ``most_firings`` at most.
+    """Run every node as far as its tokens allow, each machine for at most ``most_firings``.
 
     A machine that meets tokens that it cannot take stops there.
     """

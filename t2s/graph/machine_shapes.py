@@ -1,13 +1,13 @@
-"""Which machines of a graph are the same but for names.
+"""Find the machines of a graph that are equal up to names.
 
-The copies of a loop's body that ``parallelize`` makes are such machines.  What holds for one of
-them holds for all: one is verified, and one function of native code serves them all, so that the
-time to compile a graph grows with its shapes, not with its machines.
+The copies of a loop's body that ``parallelize`` makes are such machines.  Only one of them is
+verified, and one function of native code serves them all, so that the time to compile a graph grows
+with its shapes, not with its machines.
 
-In goes a graph, sound or not.  Out comes for each machine the number of its shape and the names
-that it has in the places where machines of that shape differ.  Two machines have one shape if they
-are equal when the names of the node, of its channels and of its tensors are replaced by the order
-in which they appear, and if these channels and tensors are of the same types and extents.
+The graph need not be verified.  Each machine gets the number of its shape, and its names in the
+places where machines of that shape differ.  Two machines have the same shape if they are equal when
+the names of the node, of its channels and of its tensors are replaced by their order of appearance,
+and if these channels and tensors have the same types and extents.
 """
 
 from __future__ import annotations

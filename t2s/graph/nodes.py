@@ -1,9 +1,9 @@
 """Nodes of the graph: arrays of PEs, of load and store units, and of machines.
 
-A ``PEArray`` is one node, however many PEs it has: its space domain says which PEs exist, its
-loops say what each of them iterates over in time, its body what one firing does.  OpenCL unrolls
-the space domain, the simulator expands it, a placer places it.  A ``Machine`` is the other kind of
-node: what it does next depends on the tokens that it sees.
+A ``PEArray`` is one node, however many PEs it has: its space domain defines the PEs, its loops what
+each of them iterates over in time, its body what one firing does.  OpenCL unrolls the space domain,
+the simulator expands it, a placer places it.  A ``Machine`` is the other kind of node: its next
+action depends on the tokens that it sees.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from t2s.core.types import Type
 from t2s.core.walk import Term
 from t2s.graph.body import Register, Role, SpaceDimension, Statement
 
-# Machines: nodes that choose what to do next from the tokens that they see.
+# Machines: nodes with data-dependent control.
 #
 # A ``Machine`` is a finite state machine over streams.  It is always in one of its *modes*.  A mode
-# names the channels whose next token (the *head*) it has to see; it waits until all of them are
-# there, whatever else is there or not, and then takes the first of its alternatives that holds for
+# names the channels whose next token (the *head*) it needs; it waits until all of these have
+# arrived, regardless of other channels, and then takes the first of its alternatives that holds for
 # the heads and for its registers.  That alternative, a ``Rule``, is the firing: it takes some of
 # the heads, puts tokens into channels, changes registers and memories, and names the next mode.
 # One firing is atomic, as everywhere (docs/simulation.md).
 #
-# An alternative may need further heads, which are waited for once it has been taken: a scanner at
-# the end of a fiber looks at its next reference, and not before.  So which heads a firing needs
-# depends on the mode and on values alone, never on time or on how full a channel is, and so does
-# the choice.  A machine is a process of a Kahn network: its values and the sequence of its rules
-# can be computed apart from time, and time needs no more than the number of the rule (its position
-# in ``Machine.paths``), which says all that the firing needs, takes, puts and moves.
+# An alternative may need further heads, which are waited for once it has been taken: a scanner
+# peeks at its next reference only at the end of a fiber.  The heads that a firing needs, and the
+# choice, therefore depend on the mode and on values only, never on time or on how full a channel
+# is.  A machine is a process of a Kahn network: its values and the sequence of its rules can be
+# computed without timing, and the timing needs only the number of each rule (its position in
+# ``Machine.paths``), which determines what the firing needs, takes, puts and moves.
 #
 # Every block of the Sparse Abstract Machine [SAM, sec. 3], the decoders of sparse
 # representations [Sparse T2S, sec. 4] and reduction circuits of unknown length are machines.
@@ -91,7 +91,7 @@ class Rule(Term):
 
     Attributes
     ----------
-    name: says what the rule does, for reports; unique in the machine.
+    name: describes the rule in reports; unique in the machine.
     body: statements executed in order: ``Let``, ``Load``, ``Search``, ``Store``, ``RegisterRead``,
         ``RegisterWrite`` and the statements on ``SortedMemory``, all without conditions.
     takes: channels whose head is taken, of those needed on the way to the rule.
@@ -126,8 +126,8 @@ class Choice(Term):
 class Mode(Term):
     """A state of the machine: the heads that it waits for, and its alternatives in order.
 
-    Where no alternative holds the machine has met a token that its protocol does not allow:
-    ``expected`` says what it would have accepted, for the error.
+    If no alternative holds, the machine has met a token that its protocol does not allow:
+    ``expected`` says for the error what it accepts.
     """
 
     name: str
@@ -249,7 +249,9 @@ class Machine(Term):
         return np.ones(self.place_count, bool)
 
     def paths(self) -> tuple[Path, ...]:
-        """The ways to all rules, in order: the position of a way is the firing code of its rule."""
+        """The paths to all rules, in order: the position of a path is the firing code of its
+        rule.
+        """
         return tuple(path for mode in self.modes for path in _paths(mode, (), mode.choices))
 
     def mode(self, name: str) -> Mode:
@@ -267,7 +269,7 @@ class Machine(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Path:
-    """The way to a rule: its mode, the alternatives around it, the outermost first, and itself."""
+    """The path to a rule: its mode, the enclosing alternatives, outermost first, and the rule."""
 
     mode: Mode
     choices: tuple[Choice, ...]
@@ -319,7 +321,7 @@ class Loop(Term):
 
     @property
     def interval(self) -> Interval:
-        """What its index runs through."""
+        """The range of its index."""
         return Interval(name=self.name, minimum=self.minimum, extent=self.extent)
 
 

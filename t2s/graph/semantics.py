@@ -2,10 +2,10 @@
 
 ``space_points`` and ``iterations`` enumerate the PEs of a node and the firings of a PE;
 ``port_uses`` says which channel elements a firing receives from and sends to (static control);
-``fire`` executes the body.  The plain Python engine, the untimed interpreter and the tests of the
-native engine and of the backends all stand on these four functions.  Machines have theirs in
-``graph.machine_semantics``.  ``closure`` makes a Python function of a scalar expression: what
-``evaluate`` gives, without walking the expression.
+``fire`` executes the body.  The reference engine, the untimed interpreter and the tests of the
+native engine and of the backends all use these four functions.  Machines have theirs below.
+``closure`` compiles a scalar expression to a Python function, equal to ``evaluate`` but without
+walking the expression.
 
 Callers of ``fire`` hold ``np.errstate(all="ignore")``.
 """
@@ -294,7 +294,7 @@ def closure(expr: Expr) -> Closure:
 
 
 def _is_common(expr: Apply) -> bool:
-    """Whether numpy's own operators on scalars do the same as ``apply_operator``."""
+    """Whether numpy's operators on scalars agree with ``apply_operator``."""
     types = {operand.type for operand in expr.operands}
     return expr.operator in _BINARY and all(
         type.lanes == 1 and type.numpy.kind in "biuf" for type in types
@@ -314,11 +314,11 @@ MOST_ELEMENTS = 1 << 31
 
 
 class ProtocolError(UserError):
-    """A machine met a token that its protocol does not allow, or an element that is not there."""
+    """A machine met a token that its protocol does not allow, or an element out of range."""
 
 
 class Token(NamedTuple):
-    """What a channel of nesting 1 and more carries; one of nesting 0 carries the value alone."""
+    """A token of a channel of nesting 1 or more; channels of nesting 0 carry plain values."""
 
     value: Array
     tag: int = VALUE

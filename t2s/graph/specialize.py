@@ -1,8 +1,8 @@
-"""Specialize a node, or a machine, to one point of its space: what depends on the point is decided.
+"""Specialize a node, or a machine, to one point of its space domain.
 
-``fold`` puts known indices into an expression and decides conditions whose truth follows from the
-ranges of the others; ``fold_statement`` does so for a statement of a body, of which nothing is left
-where its condition never holds; ``without_unused`` then drops values that nothing uses.
+``fold`` substitutes known indices and decides conditions whose truth follows from the ranges of the
+others; ``fold_statement`` does so for a statement of a body, and drops it if its condition never
+holds; ``without_unused`` then drops unused values.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ def _known_digit(operator: Op, left: Expr, by: int, ranges: dict[str, Interval])
 
 
 def fold_statement(statement: Statement, folded: Callable[[Expr], Expr]) -> Statement | None:
-    """The statement with folded expressions; what never happens is dropped or bound to zero."""
+    """The statement with folded expressions; one that never executes is dropped, its target
+    bound to zero.
+    """
 
     result = rebuild(statement, lambda term: folded(term) if isinstance(term, Expr) else term)
     match result:
@@ -123,7 +125,7 @@ def without_unused(body: Sequence[Statement]) -> tuple[Statement, ...]:
     return tuple(reversed(used_statements))
 
 
-# A machine at its point: what depends on the point is decided, and only what can happen is kept.
+# A machine at its point: conditions on the point are decided, and unreachable parts are removed.
 #
 # An alternative that would use an element outside of a channel array keeps its condition and loses
 # its inside: it has no alternatives, and is never taken in a design that keeps its protocol.

@@ -64,7 +64,7 @@ _SOUND: GraphCache[None, None] = GraphCache()
 def verify_graph(graph: Graph) -> None:
     """Raise ``GraphError`` at the first rule that ``graph`` breaks; see the module's docstring.
 
-    A graph that was sound stays so, and is not looked at again.
+    Graphs are immutable, so one that passed is not checked again.
     """
     _SOUND.get(graph, None, lambda: _verify(graph))
 
@@ -298,7 +298,7 @@ def _verify_register(subject: Subject, register: Register) -> None:
 
 
 def _verify_role(node: PEArray, subject: Subject) -> None:
-    """A load unit loads once per firing, a store unit stores once, and nobody else does either."""
+    """A load unit loads once per firing, a store unit stores once; other nodes do neither."""
     for kind, role in ((Load, Role.LOAD), (Store, Role.STORE)):
         count = sum(isinstance(statement, kind) for statement in node.body)
         expected = 1 if node.role is role else 0
@@ -352,7 +352,7 @@ def _users(graph: Graph) -> _Users:
 def _verify_end(
     graph: Graph, channel: Channel, kind: type[Send] | type[Receive], all_users: _Users
 ) -> None:
-    """One end of a channel: its node exists, uses it exactly once, and nobody else does."""
+    """One end of a channel: its node exists and uses it exactly once, and no other node does."""
     subject = Subject.of("channel", channel)
     side, verb, end, index = (
         ("source", "sends to", channel.source, channel.source_index)

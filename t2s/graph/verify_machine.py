@@ -2,9 +2,9 @@
 
 Names: every input channel has one head; modes and rules have names of their own; a name is bound
 once on the way to a rule.  Control: a rule takes heads that it needs and puts at most one token
-into a channel, with a tag where the stream has nesting.  Every channel is taken from and put into
-by some rule, and no circle of modes does nothing.  Memory: what a machine stores into, no other
-node touches, so that no value depends on time.
+into a channel, with a tag if the stream has nesting.  Every channel is taken from and put into by
+some rule, and no cycle of modes is without effect.  Memory: a tensor that a machine stores into is
+accessed by no other node, so that no value depends on timing.
 """
 
 from __future__ import annotations
@@ -351,7 +351,7 @@ class _MachineVerifier:
                 )
 
     def _comes_on(self) -> None:
-        """No circle of modes whose rules do nothing at all."""
+        """Check that no cycle of modes consists of rules without effect."""
         idle: dict[str, set[str]] = {mode.name: set() for mode in self.node.modes}
         for path in self.node.paths():
             effects = any(not isinstance(step, _ON_THE_WAY) for step in path.rule.body)

@@ -21,7 +21,7 @@ SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 REFUSALS = "|".join(
     [
         "goes beyond its end",
-        "nothing to skip",
+        "skip has no effect",
         "no loop over . to skip in",
         "is not right inside of the one over",
         "twice\n",
