@@ -65,7 +65,7 @@ def _faults(value: Any) -> Iterator[tuple[str, str, str]]:
         for item in fields(value):
             text = getattr(value, item.name)
             if isinstance(text, str) and not is_part_name(text):
-                limit = f"a name: 1 to {LONGEST_NAME:,} letters that can be printed, and no angles"
+                limit = f"1 to {LONGEST_NAME:,} printable characters, without < and >"
                 yield item.name, limit, brief(text)
     if isinstance(value, SourceLocation) and value.line < 0:
         yield "line", "a line of a file", str(value.line)
