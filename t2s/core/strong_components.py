@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 
 def strong_components(count: int, arcs: Iterable[tuple[int, int]]) -> list[int]:
-    """A number for each of ``count`` nodes; those that are in a circle together have the same one.
+    """A number for each of ``count`` nodes; nodes on a common cycle share it.
 
     Components are numbered by one of their nodes.
     """

@@ -450,7 +450,7 @@ def _arrow(
 
 
 def layers_of(names: Sequence[str], arrows: Sequence[tuple[str, str]]) -> dict[str, int]:
-    """The layer of each box: behind all that have an arrow to it, circles aside."""
+    """The layer of each box: behind all that have an arrow to it, cycles aside."""
     sinks: dict[str, list[tuple[int, str]]] = {name: [] for name in names}
     senders: dict[str, list[tuple[int, str]]] = {name: [] for name in names}
     for number, (source, sink) in enumerate(arrows):
@@ -469,7 +469,7 @@ def _depth_first(
     sinks: Mapping[str, Sequence[tuple[int, str]]],
     senders: Mapping[str, Sequence[tuple[int, str]]],
 ) -> tuple[set[int], list[str]]:
-    """The arrows that close a circle, and all boxes, each behind those that it leads to."""
+    """The arrows that close a cycle, and all boxes, each behind those that it leads to."""
     back, order, open_boxes, seen = set[int](), list[str](), set[str](), set[str]()
     roots = [name for name in names if all(source == name for _, source in senders[name])]
     for root in [*roots, *names]:

@@ -120,9 +120,9 @@ class Placement(Design, NotebookDisplay):
 
     def picture_of_limit(self) -> SvgPicture:
         """The recurrence cycle that keeps the design from firing in every cycle."""
-        from t2s.backends.cgra_tia.files.picture import circle_svg
+        from t2s.backends.cgra_tia.files.picture import recurrence_svg
 
-        return SvgPicture(circle_svg(self.placed))
+        return SvgPicture(recurrence_svg(self.placed))
 
     def picture_of_run(
         self, run: PlacedRun | SimResult | SparseResult, kind: str = "busy"

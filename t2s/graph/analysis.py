@@ -114,15 +114,15 @@ def recurrence_cycles(
 
     reached = _reached(paths)
 
-    def follow(circle: tuple[Register, ...], latency: int) -> None:
-        start, last = circle[0].name, circle[-1].name
+    def follow(path: tuple[Register, ...], latency: int) -> None:
+        start, last = path[0].name, path[-1].name
         for target, step in paths[last].items():
-            if target == start and len(circle) > 1:
-                cycles.append(Recurrence(registers=circle, latency=latency + step))
+            if target == start and len(path) > 1:
+                cycles.append(Recurrence(registers=path, latency=latency + step))
             elif start not in reached[target]:
                 continue
-            elif order[target] > order[start] and target not in {r.name for r in circle}:
-                follow((*circle, registers[order[target]]), latency + step)
+            elif order[target] > order[start] and target not in {r.name for r in path}:
+                follow((*path, registers[order[target]]), latency + step)
 
     for register in registers:
         follow((register,), 0)

@@ -25,13 +25,13 @@ def deadlock_view(report: DeadlockReport) -> str:
         "div",
         tag("p", text=f"{report.message[:1].upper()}{report.message[1:]}."),
         tag("p", tag("strong", text="Remedy: "), tag("span", text=report.hint), class_="remedy"),
-        tag("div", _circle(report, shown), class_="scroll") if shown else "",
+        tag("div", _cycle_of_waits(report, shown), class_="scroll") if shown else "",
         tag("ol", *items, *more_items),
         class_="deadlock",
     )
 
 
-def _circle(report: DeadlockReport, waits: tuple[Wait, ...]) -> str:
+def _cycle_of_waits(report: DeadlockReport, waits: tuple[Wait, ...]) -> str:
     places = [
         (
             _RADIUS * math.sin(2 * math.pi * n / max(1, len(waits))),
@@ -60,7 +60,7 @@ def _circle(report: DeadlockReport, waits: tuple[Wait, ...]) -> str:
                 **sourced(source_lines(wait.location)),
             )
         )
-    title = "the circle of waiting PEs" if closed else "PEs that wait for one another"
+    title = "the cycle of waiting PEs" if closed else "PEs that wait for one another"
     return element(
         "svg",
         hover(title),
@@ -84,7 +84,7 @@ def _circle(report: DeadlockReport, waits: tuple[Wait, ...]) -> str:
         width=f"{right - left:.0f}",
         height=f"{bottom - top:.0f}",
         role="group",
-        class_="circle",
+        class_="waits",
         font_size=12,
     )
 

@@ -11,10 +11,10 @@ import pytest
 
 from t2s.backends.cgra_tia.fabric import FABRICS
 from t2s.backends.cgra_tia.files.picture import (
-    circle_svg,
     heat_svg,
     placement_html,
     placement_svg,
+    recurrence_svg,
     tracks_svg,
 )
 from t2s.backends.cgra_tia.files.summary import figures_of, placement_map, placement_table
@@ -103,13 +103,13 @@ def test_heat_of_a_run() -> None:
 def test_the_circle_that_limits_the_rate() -> None:
     with pytest.warns(UserWarning, match="of its rate"):
         design = place_netlist(ring(4, 8, 3), FABRICS["cgra8"], moves=0)
-    parts = shapes(circle_svg(design))
+    parts = shapes(recurrence_svg(design))
     assert all(parts[f"sum[{number}]"].get("fill") != "none" for number in range(4))
     assert parts["load_C[]"].get("fill") == "none"
     assert sum(" of links" in name or " of back" in name for name in parts) == 4
     table = placement_table(design)
     assert ("rate", "8 firings in 28 cycles: tokens that circulate") in table.rows
-    assert not any(" of " in name for name in shapes(circle_svg(product())))
+    assert not any(" of " in name for name in shapes(recurrence_svg(product())))
 
 
 def test_texts_are_escaped() -> None:
@@ -130,7 +130,7 @@ def test_texts_are_escaped() -> None:
         placement_svg(named, group="<b>"),
         tracks_svg(design),
         heat_svg(design, shares),
-        circle_svg(design),
+        recurrence_svg(design),
         placement_html(design),
     ):
         assert "<script" not in text

@@ -265,7 +265,7 @@ def test_a_deadlock(driver: Any, tmp_path: Path) -> None:
     assert page.js("return document.querySelector('.banner').textContent").startswith(
         "This run ended in a deadlock"
     )
-    assert page.js("return document.querySelectorAll('.circle .wait').length") == len(
+    assert page.js("return document.querySelectorAll('.waits .wait').length") == len(
         error_result.deadlock.waits
     )
     assert "'B_along_i' 2 -> 14" in page.js("return document.querySelector('.remedy').textContent")

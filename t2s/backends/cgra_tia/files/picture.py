@@ -53,7 +53,7 @@ class _Look:
     """
 
     fill: Fill
-    said: Mapping[str, str]
+    titles: Mapping[str, str]
     nets: Collection[str]
     busy: Mapping[Wire, list[str]]
     caption: str = ""
@@ -64,7 +64,7 @@ def placement_svg(design: PlacedDesign, *, group: str | None = None) -> str:
     names = [net.name for net in design.netlist.nets if group in (None, net.group)]
     busy = tracks_of(design) if group is None else {}
     caption = "" if group is None else f"{len(names)} nets of {group}"
-    look = _Look(fill=_by_node(design), said={}, nets=names, busy=busy, caption=caption)
+    look = _Look(fill=_by_node(design), titles={}, nets=names, busy=busy, caption=caption)
     return _drawn(design, look)
 
 
@@ -73,7 +73,7 @@ def tracks_svg(design: PlacedDesign) -> str:
     fill = _by_node(design)
     caption = f"tracks between neighbors as wide as many are taken; red: all {design.fabric.tracks}"
     busy = tracks_of(design)
-    return _drawn(design, _Look(fill=fill, said={}, nets=(), busy=busy, caption=caption))
+    return _drawn(design, _Look(fill=fill, titles={}, nets=(), busy=busy, caption=caption))
 
 
 def heat_svg(
@@ -96,15 +96,15 @@ def heat_svg(
         for name, kinds in shares.items()
     }
     caption = f"{kind} cycles: blue none of them, green half, red all"
-    return _drawn(design, _Look(fill=fill, said=titles, nets=(), busy={}, caption=caption))
+    return _drawn(design, _Look(fill=fill, titles=titles, nets=(), busy={}, caption=caption))
 
 
-def circle_svg(design: PlacedDesign) -> str:
-    """The circle that keeps the design from a firing in every cycle; no nets if there is none."""
+def recurrence_svg(design: PlacedDesign) -> str:
+    """The recurrence cycle that limits the initiation interval; no nets if there is none."""
     limit = rate_limit(design)
     parts, nets = ((), ()) if limit is None else (set(limit.parts), limit.nets)
     by_node = _by_node(design)
-    caption = "a firing in every cycle: no circle limits the rate"
+    caption = "a firing in every cycle: no recurrence limits the rate"
     if limit is not None:
         caption = f"{limit.tokens} firings in {limit.cycles} cycles through what has a color"
     if limit is not None and limit.cause is RateCause.TURNS:
@@ -115,7 +115,7 @@ def circle_svg(design: PlacedDesign) -> str:
         design,
         _Look(
             fill=lambda name: by_node(name) if name in parts else "none",
-            said={},
+            titles={},
             nets=nets,
             busy={},
             caption=caption,
@@ -302,8 +302,8 @@ def _part_title(design: PlacedDesign, part: NetCell | StreamUnit, look: _Look) -
     """The lines of the title of a part."""
     yield part.name
     yield from _origin_lines(part.origin)
-    if part.name in look.said:
-        yield look.said[part.name]
+    if part.name in look.titles:
+        yield look.titles[part.name]
     if isinstance(part, NetCell):
         for instruction in part.program.instructions:
             yield print_instruction(instruction, design.fabric.core)

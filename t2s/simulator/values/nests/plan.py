@@ -93,9 +93,9 @@ def plan_of(graph: Graph, parameters: Mapping[str, Array]) -> Plan:
     kept: set[str] = set()
     while True:
         rings = _with_senders(graph, rings)
-        order, circle = network.order(rings)
-        if circle:
-            rings |= circle
+        order, cyclic = network.order(rings)
+        if cyclic:
+            rings |= cyclic
             continue
         if network.short_of_tokens(rings):
             rings = {node.name for node in graph.nodes}
