@@ -1,4 +1,4 @@
-"""``t2s external``: which external functions there are, whether claims are right, what to use."""
+"""``t2s external``: listing external functions, testing their claims, searching for plans."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A plan as C: sources, a Makefile, and a main that reads inputs and checks itself.
+"""Printing a plan as C: sources, a Makefile, and a main that reads inputs and checks its result.
 
-The program is for inputs of the shapes that it is made with: tiles and steps are numbers of its
-main.  What is expected is computed by the statements of the steps, without any library.
+The program is for inputs of the shapes that it is made with: tiles and strides are constants.  The
+expected result is computed by the statements of the steps, without any library.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class _PlanInC:
                 assert_never(step)
 
     def _conversion(self, step: ConvertStep) -> Assignment:
-        """The statement of a conversion, which loops compute."""
+        """The copy statement by which loops compute a conversion."""
         names = tuple(f"i{mode}" for mode in range(len(step.modes)))
         source = self.values[step.source]
         format = self.plan.format_of(step.source)
@@ -216,7 +216,7 @@ class _PlanInC:
         self.values[step.target] = target.reshape(made.shape)
 
     def _copy(self, step: CallStep, overwritten: str) -> None:
-        """The operand that a function overwrites, in the place of its result."""
+        """Copy the operand that a function overwrites into its result."""
         source = dict(step.reads)[overwritten]
         read = step.mapping.operand(overwritten).access
         tensors = (
@@ -229,7 +229,7 @@ class _PlanInC:
         )
 
 
-# Libraries as C knows them: headers, paths and flags, a Makefile, and what main needs.
+# Libraries in C: headers, paths and flags, a Makefile, and helpers of main.
 
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER = re.compile(r"[A-Za-z0-9_./+-]+\.h")
@@ -277,12 +277,12 @@ static int differ(const char *what, int64_t place)
 
 
 def headers_of(library: LibraryOf) -> list[str]:
-    """The headers among the includes of a library; the others are folders."""
+    """The headers among the includes of a library; the other includes are folders."""
     return [include for include in library.includes if _HEADER.fullmatch(include)]
 
 
 def library_of(function: ExternalFunction, location: SourceLocation | None) -> LibraryOf:
-    """The library of a function that C can call.  Raises ``UserError`` for other functions."""
+    """The library of a function.  Raises ``UserError`` for one that C cannot call."""
 
     def refused(what: str, expected: str, given: str = "") -> UserError:
         return UserError(
@@ -326,7 +326,7 @@ def library_of(function: ExternalFunction, location: SourceLocation | None) -> L
 
 
 def makefile(libraries: Sequence[LibraryOf]) -> str:
-    """Compile with the paths and flags of the descriptions, and link."""
+    """The Makefile, with the paths and flags of the descriptions."""
     includes, links, flags = [], [], []
     for library in libraries:
         includes += [f"-I'{one}'" for one in library.includes if not _HEADER.fullmatch(one)]
@@ -357,7 +357,7 @@ def makefile(libraries: Sequence[LibraryOf]) -> str:
 
 
 class CProgram:
-    """What has been written so far; arrays are found in memory by where they are here."""
+    """The program so far.  Arrays of C are identified by the addresses of the arrays here."""
 
     def __init__(self, semiring: Semiring, type: Type) -> None:
         self.semiring, self.type = semiring, type
@@ -368,7 +368,7 @@ class CProgram:
         self.prototypes: dict[str, str] = {}
         self.known: list[tuple[Array, str]] = []
         self.computed: set[str] = set()
-        # words of this program, and of C, begin otherwise
+        # a prefix that no name of this program, and no keyword of C, has
         self.names = Identifiers(lambda wanted: f"m_{plain(wanted)}")
         self.steps = 0
         self.grows = False
@@ -376,7 +376,7 @@ class CProgram:
     # -- memory -----------------------------------------------------------------------------------
 
     def add_input(self, name: str, value: Value) -> None:
-        """An input as data."""
+        """Add an input as data."""
         if isinstance(value, SparseTensor):
             self._load(f"{name}_values", value.values)
             for level, arrays in enumerate(value.levels):
@@ -386,7 +386,7 @@ class CProgram:
             self._load(f"{name}_values", value)
 
     def _load(self, wanted: str, array: Array) -> str:
-        """An array of data, which main reads."""
+        """Add an array of data, which main reads from a file."""
         name = self.names.fresh(wanted)
         file = f"{name[2:]}.bin"
         self.data[file] = array
@@ -397,7 +397,7 @@ class CProgram:
         return name
 
     def add_result(self, name: str, array: Array) -> str:
-        """A dense array of zeros that a step writes."""
+        """Add a dense array of zeros that a step writes."""
         made = self._room(f"{name}_values", array)
         self.known.append((array, made))
         self.computed.add(name)
@@ -414,7 +414,7 @@ class CProgram:
         return name
 
     def _pointer(self, array: Array) -> str | None:
-        """The address of the first element of a view, as C finds it."""
+        """The C expression for the address of the first element of a view."""
         if not array.size:
             return "NULL"
         at = array.ctypes.data
@@ -428,7 +428,7 @@ class CProgram:
         self.main.append(f"    {text}")
 
     def remark(self, text: str) -> None:
-        """A comment."""
+        """Add a comment."""
         self.main.append(f"    // {one_line(text)}")
 
     # -- steps ------------------------------------------------------------------------------------
@@ -440,7 +440,7 @@ class CProgram:
         binding: PlanBinding,
         location: SourceLocation | None,
     ) -> SparseTensor:
-        """The loops of a statement, and its result."""
+        """Add the loops of a statement; returns its result."""
         bound = bind_values(assignment, values, binding.extents, binding.type)
         program = bound.program
         sources = {view.name: view.source for view in program.views}
@@ -477,7 +477,7 @@ class CProgram:
     def _find_operand(
         self, name: str, source: str, operand: Any, location: SourceLocation | None
     ) -> None:
-        """Data for an operand that is another view of an input; what is computed is where it is."""
+        """Add data for an operand that is not in memory yet: another view of an input."""
         arrays = [operand] if isinstance(operand, np.ndarray) else [operand.values]
         if not isinstance(operand, np.ndarray):
             arrays += [array for level in operand.levels for array in level.values()]
@@ -489,7 +489,7 @@ class CProgram:
                 self.known[-1] = (array, self.known[-1][1])
 
     def _stage(self, run: StageRun, read: Mapping[str, Any]) -> SparseTensor:
-        """A stage: its function, a call of it, and its result here."""
+        """Add the function of a stage and a call of it; returns its result, computed here."""
         stage = loop_stage(run, read)
         lowered = lower_to_loops(stage)
         memory = StageMemory(run, stage, lowered, read)
@@ -508,7 +508,7 @@ class CProgram:
     def _arguments(
         self, function: CFunction, arrays: Mapping[str, Array], numbers: Mapping[str, int]
     ) -> tuple[list[str], dict[str, str]]:
-        """The arguments of a call, and the variables of those that are made for it."""
+        """The arguments of a call, and the declarations of those that are made for it."""
         given, places = [], {}
         for parameter in function.parameters:
             name = parameter.argument.name
@@ -527,7 +527,7 @@ class CProgram:
     def _keep_result(
         self, memory: StageMemory, made: SparseTensor, places: Mapping[str, str]
     ) -> None:
-        """Where the arrays of a result are, here and there."""
+        """Remember which arrays of C hold the arrays of a result."""
         name = memory.name
         self.known.append((made.values, places[values_of(name)]))
         above = 1
@@ -550,7 +550,7 @@ class CProgram:
             self.known.append((made.levels[level]["crd"], crd))
 
     def add_calls(self, function: ExternalFunction, calls: LoopedCalls) -> None:
-        """Loops around calls of a function of a library."""
+        """Add loops around calls of a function of a library."""
         library = located(calls.library)
         if library not in self.libraries:
             self.libraries.append(library)
@@ -571,7 +571,7 @@ class CProgram:
     # -- the end ----------------------------------------------------------------------------------
 
     def check(self, name: str, value: Value) -> None:
-        """Compare the result with what is expected."""
+        """Add the comparison of the result with the expected one."""
         self.remark("the result, and what is expected")
         self._line("int wrong = 0;")
         values = value.values if isinstance(value, SparseTensor) else value
@@ -603,7 +603,7 @@ class CProgram:
         self._line(f'        wrong = differ("{plain(name)}", at);')
 
     def texts(self, result: str) -> dict[str, str]:
-        """The files of text by name."""
+        """The text files by name."""
         headers = [one for library in self.libraries for one in headers_of(library)]
         lines = [f"// {one_line(result)}, by external functions and loops: written by t2s"]
         lines += [f'#include "{one}"' for one in dict.fromkeys(headers)]
@@ -638,7 +638,7 @@ def _prototype(nest: NestedCall) -> str:
 
 
 def _element(array: Array) -> str:
-    """The type of C of the elements of an array."""
+    """The C type of the elements of an array."""
     return c_type(next(type for type in TYPES if type.numpy == array.dtype))
 
 

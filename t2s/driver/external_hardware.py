@@ -1,6 +1,6 @@
-"""Designs of ours as external functions: a systolic Func, a compiled kernel of streams or patterns.
+"""Designs and kernels as external functions: a systolic Func, a kernel of streams or patterns.
 
-What they compute is derived, and a call is a run of the simulator: right values, exact cycles.
+Their capabilities are derived, and a call is a run of the simulator, with exact values and cycles.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ def from_design(
 
     Its capability is derived from its definitions: ``C[i, j] += A[i, k] * B[j, k]`` from 0 over 64
     values each is ``C(i,j) = A(i,k)*B(j,k) when i == 64 and j == 64 and k == 64``.  ``constants``
-    are values of the ``Param`` objects that its bounds use; one without a value is as large as the
-    operands of each call, which is looked at then.  A placement has the latencies of its
-    fabric, so its device is ``"ideal"``.  Operands and results go over ``link``;
-    without one the device shares the memory of the host.  Raises ``UnsupportedError`` at the line
-    that is not index notation: several Funcs, recurrences, offsets in subscripts.
+    are values of the ``Param`` objects in its bounds; one without a value is set from the operands
+    of each call.  A placement has the latencies of its fabric, so its device is
+    ``"ideal"``.  Operands and results are moved over ``link``; without one, the device shares the
+    memory of the host. Raises ``UnsupportedError`` at the line that is not index notation: several
+    Funcs, recurrences, offsets in subscripts.
     """
     where = user_location()
     _check_link(link)
@@ -123,9 +123,9 @@ extent that is as large as a Param in both is that Param."""
 def _sized(
     design: TemporalFunc[Any], known: Mapping[str, int]
 ) -> tuple[Capability, Mapping[str, tuple[str, int]]]:
-    """What a design computes, and which mode of which operand each Param without a value is.
+    """The capability of a design, and the mode of an operand that sets each Param without a value.
 
-    The condition of the capability asks extents that are the same Param to be equal, no more.
+    The condition only requires extents of the same Param to be equal.
     """
     names = sorted(structural_parameters(output_funcs(design)) - set(known))
     if not names:
@@ -169,7 +169,7 @@ def _sizes_of(
 ) -> dict[str, int]:
     """The values of all Params in a call.
 
-    Raises ``UserError`` if the design has no size at which it takes operands of these shapes.
+    Raises ``UserError`` if no values fit the shapes of the operands.
     """
     given = {name: np.shape(arrays[tensor])[mode] for name, (tensor, mode) in places.items()}
     sizes = {**known, **given}
@@ -208,9 +208,9 @@ def from_kernel(
 ) -> ExternalFunction:
     """A compiled kernel as an external function: streams on a device, or patterns on Capstan.
 
-    It computes the kernel's assignment, of tensors in the kernel's formats; cycles depend on
-    values.  ``device`` is that of the streams, ideal if nothing is said; patterns are on their own
-    chip.  Operands and results go over ``link``.  Raises ``UserError`` for patterns on another one.
+    It computes the kernel's assignment, on tensors in the kernel's formats; cycles depend on
+    values. ``device`` is that of the streams, by default the ideal one; patterns run on Capstan
+    only, and another device raises ``UserError``.  Operands and results are moved over ``link``.
     """
     where = user_location()
     _check_link(link)
@@ -268,7 +268,7 @@ def streams_function(
 def _of_assignment(
     assignment: Assignment, hardware: Hardware, where: SourceLocation
 ) -> ExternalFunction:
-    """What computes an assignment, in the formats of its tensors."""
+    """The capability of an assignment, in the formats of its tensors."""
     capability = make_capability(
         assignment, semirings=(assignment.semiring,), strides=Strides.ANY, location=where
     )
@@ -298,7 +298,7 @@ def _function(
 
 
 def _type(tensors: Mapping[str, Any]) -> Any:
-    """The type that the operands of a call are of."""
+    """The type of the operands of a call."""
     values = next(iter(tensors.values()))
     return type_of(np.dtype(values.dtype))
 
@@ -314,18 +314,18 @@ def _check_link(link: object) -> None:
         checked_kind("the link", link, HostLink, "such as external.PCIE3_X8, or None")
 
 
-# What a Func computes as a capability: derived from its definitions, so that nothing is claimed.
+# The capability of a Func, derived from its definitions.
 #
-# A Func is one statement of index notation if it is one function over a box from 0, with one update
-# at most, whose value adds products of reads at plain indices to what was there.
+# A Func is a statement of index notation if it is a single function over a box from 0, with at most
+# one update, which adds products of reads at plain indices to the old value.
 
 _BETWEEN = (Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.DIVIDE, Op.MINIMUM, Op.MAXIMUM)
 
 
 def capability_of(program: TemporalProgram) -> Capability:
-    """The statement that a design computes, for the extents that it has.
+    """The statement that a design computes, with its extents as the condition.
 
-    Raises ``UnsupportedError`` at the line that is no index notation: several Funcs, recurrences,
+    Raises ``UnsupportedError`` at the line that is not index notation: several Funcs, recurrences,
     offsets in subscripts, conditions, and domains that are not boxes.
     """
     function = _only_function(program)
@@ -356,7 +356,7 @@ def capability_of(program: TemporalProgram) -> Capability:
 
 
 def extents_of(condition: Condition) -> dict[str, int]:
-    """The extents that ``capability_of`` asks for."""
+    """The extents in the condition of ``capability_of``."""
     found = {}
     for one in condition.parts if isinstance(condition, AllOf) else ():
         match one:
@@ -416,7 +416,7 @@ class _Notation:
     function: Function
 
     def value(self) -> Expression:
-        """The initial value, and what the update adds to it, with its sums."""
+        """The initial value plus what the update adds, with its sums."""
         function = self.function
         initial = self._expression(function.initial.value, function.initial)
         if not function.updates:
@@ -440,7 +440,7 @@ class _Notation:
         return Combine(operator=Op.ADD, left=initial, right=added)
 
     def _added(self, update: Definition) -> Expr:
-        """What an update adds to the element that it is for."""
+        """What an update adds to its element."""
         match update.value:
             case Apply(operator=Op.ADD, operands=(left, right)):
                 for one, other in ((left, right), (right, left)):
@@ -449,7 +449,7 @@ class _Notation:
         raise self._no_sum(update)
 
     def _is_own(self, one: Expr, update: Definition) -> bool:
-        """Whether it is the element that the update is for."""
+        """Whether an expression reads the element that the update writes."""
         own = isinstance(one, Read) and one.source == self.function.name
         return own and isinstance(one, Read) and one.indices == update.target
 
@@ -514,11 +514,11 @@ class _Notation:
         )
 
     def _joins(self, operator: Op) -> bool:
-        """Whether notation has the operator; quotients of integers are rounded in other ways."""
+        """Whether index notation has the operator; its integer quotients are not rounded down."""
         return operator in _BETWEEN and (operator is not Op.DIVIDE or self.function.type.is_float)
 
     def extents(self) -> dict[str, int]:
-        """How far each variable goes."""
+        """The extent of each variable."""
         found: dict[str, int] = {}
         for definition in self.function.definitions:
             for dimension in definition.domain:
@@ -545,7 +545,7 @@ class _Notation:
         )
 
     def check_inputs(self, extents: dict[str, int], value: Expression) -> None:
-        """Inputs are read as a whole."""
+        """Check that inputs are read as a whole."""
         shapes = {source.name: source for source in self.program.inputs}
         for access in accesses(value):
             shape = tuple(extents[name] for name in access.variables)

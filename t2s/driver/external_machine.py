@@ -1,6 +1,6 @@
-"""``external.calibrate``: the rates of this machine, measured in some seconds.
+"""``external.calibrate``: measuring the rates of this machine, in a few seconds.
 
-Every rate is the time of a step of a plan, as ``plan.run`` measures it, the shortest of a few runs.
+Every rate comes from the time of a step of a plan, the shortest of a few runs of ``plan.run``.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ DENSITY = 0.1
 
 
 def calibrate(functions: Sequence[ExternalFunction] | None = None) -> HostMachine:
-    """Measure this machine: calls of functions of several sizes, loops, copies, conversions.
+    """Measure this machine: calls of functions at several sizes, loops, copies, conversions.
 
-    ``functions`` are those of libraries that are always there if nothing is said; those over lists
-    of variables, or of vectors, are not measured.  Takes some seconds, keeps nothing:
-    ``machine.save(path)`` and ``external.load_machine(path)`` do.
+    ``functions`` are by default those of libraries that are always available; functions over lists
+    of variables, and vector functions, are not measured.  It takes a few seconds;
+    ``machine.save(path)`` and ``external.load_machine(path)`` store the result.
     """
     from t2s.libraries.calling import availability
     from t2s.libraries.registry import CORE, LIBRARIES
@@ -85,7 +85,7 @@ def calibrate(functions: Sequence[ExternalFunction] | None = None) -> HostMachin
 
 
 def _function_rates(function: ExternalFunction, start: float) -> Iterator[FunctionRates]:
-    """What calls of a function take; nothing of one over lists, or for no extents of ours."""
+    """The rates of a function; none for one over lists, or with a condition."""
     capability = function.capability
     variables = _variables(capability)
     sizes = SIZES.get(len(variables), ())
@@ -97,7 +97,7 @@ def _function_rates(function: ExternalFunction, start: float) -> Iterator[Functi
         calls = _batch(capability, size) if sliced else 1
         plan = _plan_of(function, batch=calls > 1)
         inputs, share = _inputs(plan.assignment, size, function, calls)
-        plan.run(inputs)  # which may compile the loops around the calls
+        plan.run(inputs)  # the first run may compile the loops around the calls
         taken = min(plan.run(inputs).steps[-1].seconds for _ in range(RUNS))
         seconds = max(1e-7, (taken - start) / calls if taken > 2 * start else taken / 2 / calls)
         work = size ** len(variables) * share
@@ -110,7 +110,7 @@ def _function_rates(function: ExternalFunction, start: float) -> Iterator[Functi
 
 
 def _batch(capability: Capability, size: int) -> int:
-    """How many calls are measured at once: so many that what is around them vanishes."""
+    """The number of calls that are measured together, enough to make the overhead negligible."""
     order = max(len(access.variables) for access in accesses(capability.value))
     elements: int = size ** max(1, order)
     return max(1, min(CALLS, MOST_BATCHED // elements))
@@ -122,12 +122,12 @@ def _variables(capability: Capability) -> tuple[str, ...]:
 
 
 def _repeats(capability: Capability) -> bool:
-    """Whether a tensor is there with properties, which arrays of ours do not have."""
+    """Whether the statement has a tensor with properties, which random arrays do not have."""
     return any(need.properties for need in capability.needs)
 
 
 def _start() -> float:
-    """Seconds of a step with one call of a library, which computes next to nothing."""
+    """Seconds of a step with one call of a library on very few elements."""
     from t2s.libraries.registry import LIBRARIES
 
     function = LIBRARIES["blas"].functions["dgemv"]
@@ -138,7 +138,7 @@ def _start() -> float:
 
 
 def _plan_of(function: ExternalFunction, *, batch: bool) -> ExternalPlan:
-    """A plan whose whole statement is the function's; ``batch`` many of them, one by one."""
+    """A plan whose statement is the function's, ``batch`` times."""
     capability = function.capability
     value = _batched(capability.value) if batch else capability.value
     result = replace(capability.result, tensor="the_result")
@@ -159,7 +159,7 @@ def _plan_of(function: ExternalFunction, *, batch: bool) -> ExternalPlan:
 
 
 def _batched(value: TermT) -> TermT:
-    """The statement with a variable more in all of its accesses, the first one."""
+    """The statement with an additional first variable in all accesses."""
 
     def wider(term: Term) -> Term | None:
         if isinstance(term, Access):
@@ -172,7 +172,7 @@ def _batched(value: TermT) -> TermT:
 def _inputs(
     assignment: Assignment, size: int, function: ExternalFunction, calls: int
 ) -> tuple[dict[str, Any], float]:
-    """Operands of this size, and the share of the steps that sparse ones leave."""
+    """Operands of this size, and the fraction of iterations that sparse ones leave."""
     kinds = function.capability.types
     kind = kinds[0].numpy if kinds else np.dtype(np.float64)
     found: dict[str, Any] = {}
@@ -191,7 +191,7 @@ def _inputs(
 
 
 def _sparse(size: int, density: float = DENSITY) -> Any:
-    """A matrix with entries here and there, the same ones each time."""
+    """A random matrix, the same each time."""
     generator = np.random.default_rng(size)
     values: Any = generator.random((size, size)) < max(density, 1 / size)
     values[0, 0] = True
@@ -209,7 +209,7 @@ def _best(work: Any) -> float:
 
 
 def _copies() -> tuple[float, float]:
-    """Seconds of a byte that is copied, and of one that is transposed."""
+    """Seconds per byte that is copied, and per byte that is transposed."""
     array = np.ones((2000, 2000), np.float32)
     copied = _best(array.copy)
     turned = _best(lambda: np.ascontiguousarray(array.T))
@@ -217,7 +217,7 @@ def _copies() -> tuple[float, float]:
 
 
 def _conversions() -> tuple[float, float]:
-    """Seconds of an entry that is converted, and of a dense element that is looked at."""
+    """Seconds per entry that is converted, and per dense element that is scanned."""
     values = _sparse(1024).astype(np.float32)
     stored = from_dense(values, "ds")
     entries = np.count_nonzero(values)
@@ -229,7 +229,7 @@ def _conversions() -> tuple[float, float]:
 def _loops() -> LoopRates:
     """Rates of our loops, from micro-benchmarks that each add one feature.
 
-    The first run of each is not among those that count: it compiles the loops.
+    The first run of each does not count: it compiles the loops.
     """
     kind, size, few = np.dtype(np.float32), 1024, 2000
     matrix = from_dense(_sparse(size).astype(kind), "ds")
@@ -285,5 +285,5 @@ def _matrix_of(size: int, kind: np.dtype[Any]) -> SparseTensor:
 
 
 def _rate(seconds: float, count: float) -> float:
-    """Seconds of one of them, more than 0 however short a measurement was."""
+    """Seconds per item, positive however short the measurement was."""
     return max(1e-11, seconds / max(count, 1.0))

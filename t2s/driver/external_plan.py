@@ -1,4 +1,4 @@
-"""``ExternalPlan``: an assignment of which external functions compute parts, and running it."""
+"""``ExternalPlan``: an assignment partly computed by external functions, and its runs."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class ExternalPlan(NotebookDisplay):
         return print_plan(self.program)
 
     def picture(self) -> SvgPicture:
-        """Steps as boxes, tensors as arrows; that of a result also has bytes and times."""
+        """A picture with steps as boxes and tensors as arrows; that of a result has times too."""
         return plan_picture(DrawnPlan(program=self.program))
 
     def _card(self) -> NotebookCard:
@@ -105,10 +105,10 @@ class ExternalPlan(NotebookDisplay):
     ) -> PlanResult:
         """Run all steps; ``inputs`` and ``type`` are those of ``t2s.sparse.simulate``.
 
-        ``threads`` are those of libraries; float sums have other bits with another number of them.
-        Dense arrays are read where they are, whatever their steps; nothing given is written.
-        Raises ``UserError`` for values of a type that a function does not compute, and for a
-        condition that does not hold where nothing else is there to compute the part.
+        ``threads`` is the number of threads in libraries, on which the bits of float sums depend.
+        Dense arrays are read in place, whatever their strides; inputs are never written.  Raises
+        ``UserError`` for values of a type that a function does not compute, and for a condition
+        that does not hold if the part has no fallback.
         """
         binding = bind_plan(self.assignment, inputs, type)
         self._check_facts(binding)
@@ -154,7 +154,7 @@ class ExternalPlan(NotebookDisplay):
 
 
 def _with_some(fact: Any, names: list[str], binding: PlanBinding) -> bool:
-    """Whether a fact holds for some number in place of its one name that is not a variable."""
+    """Whether a fact holds for some value of its only name that is not a variable."""
     if len(names) != 1:
         return False
     most = max(binding.extents.values(), default=0)
@@ -165,10 +165,10 @@ def _with_some(fact: Any, names: list[str], binding: PlanBinding) -> bool:
 
 
 class PlanResolver:
-    """Finds functions by their names, and makes streams of what is left of an assignment."""
+    """Finds functions by name, and makes streams for the rest of an assignment."""
 
     def function(self, given: FunctionOrName, location: SourceLocation) -> ExternalFunction:
-        """A function, or the one of a library that a name such as ``blas.sgemm`` says."""
+        """A function, also by a name such as ``blas.sgemm``."""
         if isinstance(given, ExternalFunction):
             return given
         from t2s.libraries.registry import function_named
@@ -183,7 +183,7 @@ class PlanResolver:
         )
 
     def streams(self, assignment: Assignment, one: StreamsOnDevice) -> ExternalFunction:
-        """The streams of an assignment on the device that a directive says."""
+        """The streams of an assignment on the device of a directive."""
         from t2s.simulator.devices import find_device
 
         device = find_device(one.device)
@@ -191,7 +191,7 @@ class PlanResolver:
 
 
 def _check_first(function: ExternalFunction, location: SourceLocation | None) -> None:
-    """Libraries that are there, and ten trials of a claim that nobody has tried yet."""
+    """Check that libraries are available, and test claims that were not tested yet."""
     from t2s.libraries.calling import check_available
     from t2s.libraries.claim_tests import check_first_use
 
@@ -256,7 +256,7 @@ class _PlanRun:
         return run_loops(assignment, self.values, self.binding.extents, self.binding.type)
 
     def _call(self, step: CallStep) -> tuple[Value, StepRecord]:
-        """The calls of a step, with tiles if need be; its statement if its condition fails."""
+        """Make the calls of a step, tiled if necessary, or fall back to loops."""
         from t2s.libraries.calling import DoesNotFit
         from t2s.libraries.running import (
             CallTally,
@@ -298,7 +298,7 @@ class _PlanRun:
         return value, call_record(mapping, tally, tiles, value)
 
     def _instead(self, step: CallStep, note: str) -> tuple[Value, StepRecord]:
-        """The statement of a call that is not made; what reads it may be on a device."""
+        """Compute the statement of a call by loops; its readers may be on a device."""
         value, seconds = timed(lambda: self._computed(step.meaning))
         record = StepRecord(note=note, times=PlanTimes(measured=seconds))
         hardware = step.mapping.function.hardware
@@ -310,7 +310,7 @@ class _PlanRun:
     def _tiles(
         self, step: CallStep, extents: Mapping[str, int]
     ) -> tuple[tuple[TileOf, ...], UserError | None]:
-        """The tiles of a call, none if it is whole; the error if its condition does not hold."""
+        """The tiles of a call, if it needs any; the error if its condition cannot be satisfied."""
         mapping = step.mapping
         if condition_holds(mapping, extents):
             return (), None
@@ -336,7 +336,7 @@ def compile_plan(assignment: Assignment, schedule: Schedule, semiring: Semiring)
 
 
 def refuse_plan(plan: ExternalPlan, verb: str) -> UserError:
-    """The error for a verb that takes kernels, and not plans."""
+    """The error for a verb that takes kernels, not plans."""
     return UserError(
         f"{verb} takes no schedule with external functions",
         location=user_location(),

@@ -1,4 +1,4 @@
-"""``external.search``: mappings and plans of an assignment by predicted time; schedules as text."""
+"""``external.search``: plans of an assignment, ranked by predicted time; schedules as text."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Functions = Any
 
 @dataclass(frozen=True, kw_only=True)
 class FoundPlan:
-    """A plan that a search found: its schedule as text, and how long it is predicted to take."""
+    """A plan that a search found: its schedule as text, and its predicted time."""
 
     ranked: RankedPlan
     schedule: str
@@ -59,7 +59,7 @@ class FoundPlan:
 
     @property
     def what(self) -> str:
-        """The schedule, or what is done without one."""
+        """The schedule as text, or ``loops alone``."""
         return self.schedule or "loops alone"
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ class FoundPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class TunedPlan:
-    """A plan beside what it took: the shortest of a few runs."""
+    """A plan with its measured time: the shortest of a few runs."""
 
     found: FoundPlan
     measured: float
@@ -83,18 +83,18 @@ class TunedPlan:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class TuneReport(NotebookDisplay):
-    """Plans with predicted and measured times, in the order of the predicted ones."""
+    """Plans with predicted and measured times, by predicted time."""
 
     plans: tuple[TunedPlan, ...]
 
     @property
     def best(self) -> TunedPlan:
-        """The plan that took the shortest."""
+        """The plan with the shortest measured time."""
         return min(self.plans, key=lambda plan: plan.measured)
 
     @property
     def schedule(self) -> str:
-        """The schedule of the best plan; ``sparse.compile`` makes the same plan of it."""
+        """The schedule of the best plan, as text for ``sparse.compile``."""
         return self.best.found.schedule
 
     def __repr__(self) -> str:
@@ -125,14 +125,14 @@ class TuneReport(NotebookDisplay):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class FoundPlans(NotebookDisplay):
-    """What a search found.
+    """The result of a search.
 
     Attributes
     ----------
-    mappings: each part in each order of its operands, with the mappings of it by a function.
-    plans: the best ones, the fastest first; one of loops alone is among them if it is.
-    tried: how many plans were predicted.
-    skipped: functions that are not there, or compute in other types, and why.
+    mappings: each part in each order of its operands, with its mappings to a function.
+    plans: the best ones, the fastest first, including the plan of loops alone if it is among them.
+    tried: the number of predicted plans.
+    skipped: functions that are not available, or compute in other types, and why.
     interrupted: whether Ctrl-C ended the search.
     """
 
@@ -146,9 +146,9 @@ class FoundPlans(NotebookDisplay):
 
     @cached_property
     def misses(self) -> tuple[str, ...]:
-        """Of functions that compute no part: the first rule that failed, of the nearest part."""
+        """For functions that compute no part: the first rule that failed, for the nearest part."""
         used = {mapping.function for mapping in self.mappings}
-        for one in self.plans:  # parts of what a function gave are none of the statement
+        for one in self.plans:  # parts that read a workspace are not parts of the statement
             used |= {step.mapping.function for step in one.plan.program.calls}
         task = self.task
         return tuple(
@@ -160,7 +160,7 @@ class FoundPlans(NotebookDisplay):
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """Parts as they are printed, and names of functions: Table 5 counts these, and one."""
+        """Printed parts with names of functions; [Mosaic, Table 5] counts these plus one."""
         return tuple(dict.fromkeys(mapping.pair for mapping in self.mappings))
 
     @property
@@ -176,9 +176,9 @@ class FoundPlans(NotebookDisplay):
         runs: int = 3,
         type: Type | None = None,
     ) -> TuneReport:
-        """Run the best plans, and say what they took beside what was predicted.
+        """Run the best plans, and compare measured with predicted times.
 
-        ``type`` is that of the search if nothing is said.
+        ``type`` is by default that of the search.
         """
         type = type or self.task.facts.type
         counts = [as_int(top), as_int(runs)]
@@ -191,7 +191,9 @@ class FoundPlans(NotebookDisplay):
             )
         tuned = []
         for one in self.plans[:top]:
-            one.plan.run(inputs, type=type)  # compiles the loops, which is not what is compared
+            one.plan.run(
+                inputs, type=type
+            )  # the first run compiles the loops, which should not count
             results = [one.plan.run(inputs, type=type) for _ in range(runs)]
             best = min(results, key=lambda result: result.seconds)
             tuned.append(TunedPlan(found=one, measured=best.seconds, result=best))
@@ -222,10 +224,10 @@ class FoundPlans(NotebookDisplay):
 
 
 class SearchBar(ProgressBar):
-    """Shows how many plans a search has tried."""
+    """A progress line with the number of plans so far."""
 
     def show(self, tried: int, text: str) -> None:
-        """So many plans were predicted; ``text`` has the functions of the last one."""
+        """Show the number of predicted plans; ``text`` has the functions of the last one."""
         self._show(tried, None, plans=f"{tried:,} plans", text=text)
 
     def _columns(self) -> list[Any]:
@@ -254,17 +256,16 @@ def search(
     limit: int = 10,
     progress: bool | None = None,
 ) -> FoundPlans:
-    """All mappings of the parts of an assignment by functions, and its best plans.
+    """Find all mappings of the parts of an assignment to functions, and its best plans.
 
-    ``functions`` are functions, libraries, names of either, or a list of these; without them, all
-    that ``external.available()`` lists and that are installed.
-    What is stored is counted in the ``inputs``, or expected from ``shapes`` and ``densities`` (of
-    tensors that store all of it: 1).  ``machine`` has the rates for predictions;
-    ``external.calibrate()`` measures those of this one.  ``reshape`` says what may be done to a
-    part, such as ``"fix transpose tile pad"``; all but ``densify`` if nothing is said.  Functions
-    that do not compute in the ``type``, which is that of the inputs, are left out.  ``limit`` is
-    how many plans are kept; no plan that is left out is predicted to be faster than these.
-    Ctrl-C ends the search with what there is.
+    ``functions`` are functions, libraries, names of either, or a list of these; by default, all
+    installed ones of ``external.available()``.  Stored values are counted in the ``inputs``, or
+    expected from ``shapes`` and ``densities`` (1 by default).  ``machine`` has the rates for
+    predictions; ``external.calibrate()`` measures those of this machine.  ``reshape`` lists the
+    allowed reshapings, such as ``"fix transpose tile pad"``; by default, all but ``densify``.
+    Functions that do not compute in ``type``, by default that of the inputs, are skipped.
+    ``limit`` is the number of plans in the result; no discarded plan is predicted to be faster.
+    Ctrl-C ends the search with the best plans so far.
     """
     where = user_location()
     made = with_semiring(assignment_of(assignment), semiring)
@@ -317,7 +318,7 @@ def _found(assignment: Assignment, one: RankedPlan) -> FoundPlan:
 
 
 def _listed(functions: Functions, where: SourceLocation) -> tuple[ExternalFunction, ...]:
-    """The functions that are meant, each once."""
+    """The listed functions, each once."""
     from t2s.libraries.registry import LIBRARIES, Library, function_named
 
     found: dict[ExternalFunction, None] = {}
@@ -348,7 +349,7 @@ def _listed(functions: Functions, where: SourceLocation) -> tuple[ExternalFuncti
 
 
 def _check_names_differ(functions: Iterable[ExternalFunction], where: SourceLocation) -> None:
-    """Plans name functions, in what is printed and as text, so two must not have one name."""
+    """Refuse two functions of the same name, because plans and schedules refer to them by name."""
     named: dict[str, ExternalFunction] = {}
     for function in functions:
         name = function_name(function)
@@ -371,7 +372,7 @@ SKIPPED_NAMES = 3
 def _available(
     functions: tuple[ExternalFunction, ...],
 ) -> tuple[tuple[ExternalFunction, ...], tuple[str, ...]]:
-    """The functions whose libraries are there, and a line for each library that is not."""
+    """The functions whose libraries are available, and a line for each other library."""
     from t2s.libraries.calling import Availability, availability
 
     there: list[ExternalFunction] = []
@@ -392,7 +393,7 @@ def _available(
 def _of_type(
     functions: tuple[ExternalFunction, ...], type: Type | None
 ) -> tuple[tuple[ExternalFunction, ...], tuple[str, ...]]:
-    """The functions that compute in a type, if it is known, and a line for those that do not."""
+    """The functions that compute in a type, if it is known, and a line for the others."""
     there: list[ExternalFunction] = []
     others: dict[str, list[str]] = {}
     for function in functions:
@@ -430,7 +431,7 @@ def _reshape(given: Reshape | str, where: SourceLocation) -> Reshape:
     return replace(Reshape(), **dict.fromkeys(words, True))
 
 
-# Schedules with external functions as text, and back: what a search found can be kept.
+# Schedules with external functions as text, and back, so that results of a search can be stored.
 
 
 def schedule_text(schedule: Schedule) -> str:
@@ -465,7 +466,7 @@ def _text(one: LoopDirective) -> str:
 
 
 def _options(one: BindPart | MapPart) -> list[str]:
-    """What is said behind the function of a part."""
+    """The options after the function of a directive."""
     found = ["trusted"] if one.trusted else []
     if isinstance(one, MapPart):
         found += ["densify"] if one.densify else []
@@ -478,7 +479,7 @@ def _spaceless(text: str) -> str:
 
 
 def function_name(function: FunctionOrName) -> str:
-    """``blas.sgemm`` of a function that t2s knows, and its own name of any other one."""
+    """``blas.sgemm`` for a shipped function, and its own name for any other one."""
     from t2s.libraries.registry import LIBRARIES
 
     if isinstance(function, str):
@@ -491,9 +492,9 @@ def function_name(function: FunctionOrName) -> str:
 
 
 def schedule(text: str, functions: Iterable[ExternalFunction] = ()) -> Schedule:
-    """The schedule of a text in which functions of your own are called by their names.
+    """Parse a schedule whose text refers to functions of your own by name.
 
-    Raises ``UserError`` for two functions of one name.
+    Raises ``UserError`` for two functions of the same name.
     """
     where = user_location()
     known: dict[str, ExternalFunction] = {}

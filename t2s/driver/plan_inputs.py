@@ -1,6 +1,6 @@
-"""Inputs of a plan: checked, of one type, dense or as declared; loops that run on them.
+"""Inputs of a plan: checked, of one type, dense or as declared; and the loops that run on them.
 
-What is known of them before a run is for predictions: of inputs, or of shapes and densities.
+Predictions use facts about inputs, or about shapes and densities alone.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MOST_ELEMENTS = 2**62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanBinding:
-    """What a plan runs on: arrays, or stored tensors, of one type; extents of all variables."""
+    """Checked inputs of a plan: arrays or sparse tensors of one type, and all extents."""
 
     values: dict[str, Value]
     extents: dict[str, int]
@@ -58,7 +58,7 @@ class PlanBinding:
 
 
 def is_dense(format: Format) -> bool:
-    """Whether a format has whole dense levels only."""
+    """Whether a format has only dense levels of whole modes."""
     return format.plain and all(level.full for level in format.levels)
 
 
@@ -91,7 +91,7 @@ def bind_plan(
 
 
 def _given(value: Any, format: Format) -> Value:
-    """An array that is declared dense is read where it is; anything else is a stored tensor."""
+    """An input that is declared dense as an array, in place; any other as a sparse tensor."""
     plain = isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray)
     if plain and is_dense(format) and value.dtype.kind in "iufb" and value.dtype.isnative:
         return np.asarray(value)
@@ -121,7 +121,7 @@ def _values(value: Value) -> Array:
 
 
 def dense_view(value: Value) -> Array:
-    """The values with an axis for each mode; of dense levels without a copy."""
+    """The values as an array with an axis for each mode; dense levels are not copied."""
     if isinstance(value, np.ndarray):
         return value
     if not is_dense(value.format):
@@ -132,14 +132,14 @@ def dense_view(value: Value) -> Array:
 
 
 def in_order(value: Value, modes: Sequence[int]) -> Value:
-    """The value with its modes in another order; nothing is copied."""
+    """The value with its modes in another order, without a copy."""
     if isinstance(value, np.ndarray):
         return value.transpose(modes)
     return reordered(value, modes)
 
 
 def places_of(values: Mapping[str, Value]) -> dict[str, Array]:
-    """Where tensors store something; those of dense levels alone store everything."""
+    """Masks of where sparse tensors store values; dense ones store everything."""
     found = {}
     for name, value in values.items():
         if isinstance(value, SparseTensor) and not all(level.full for level in value.format.levels):
@@ -166,7 +166,7 @@ def facts_for(
     type: Type | None,
     where: SourceLocation,
 ) -> PlanFacts:
-    """The facts that a search is given: inputs, or shapes and densities.  Raises ``UserError``."""
+    """Facts for a search, from inputs, or from shapes and densities.  Raises ``UserError``."""
     if inputs is not None and shapes is None and densities is None:
         return facts_of_binding(bind_plan(assignment, inputs, type), assignment)
     if inputs is not None or (shapes is None and any(t.shape is None for t in assignment.tensors)):
@@ -208,7 +208,7 @@ def facts_for(
 
 
 def facts_of_binding(binding: PlanBinding, assignment: Assignment) -> PlanFacts:
-    """What the inputs of a plan say: what they store is counted."""
+    """Facts about the inputs of a plan; stored values are counted."""
     found = {}
     for name, value in binding.values.items():
         if isinstance(value, SparseTensor):

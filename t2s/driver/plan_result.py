@@ -1,4 +1,4 @@
-"""The result of a plan: the tensor, times of all steps, how they are known, and a picture."""
+"""The result of a plan: the tensor, the times of all steps by kind, and a picture."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ Value = Array | SparseTensor
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PlanResult(NotebookDisplay):
-    """What a run of a plan gives: the result as a tensor, and what became of every step.
+    """The result of a run: a tensor, and the results of all steps.
 
-    ``program`` are the steps of the plan; ``sizes`` the bytes of all tensors that it has.
+    ``program`` are the steps of the plan; ``sizes`` the bytes of all tensors.
     """
 
     tensor: SparseTensor
@@ -57,26 +57,27 @@ class PlanResult(NotebookDisplay):
 
     @property
     def times(self) -> PlanTimes:
-        """Of all steps, one after the other: measured, simulated, and predicted of transfers.
+        """The sum over all steps: measured, simulated, and predicted transfers.
 
-        Transfers of a link that overlaps count as far as they take longer than its device.
+        Transfers over a link that overlaps count as far as they take longer than the device
+        computes.
         """
         total = sum((step.times for step in self.steps), PlanTimes())
         return total + PlanTimes(transfers=-_hidden(self.steps))
 
     @property
     def seconds(self) -> float:
-        """All of ``times``."""
+        """The total of ``times``."""
         return self.times.total
 
     @property
     def cycles(self) -> int:
-        """Cycles of all hardware, one after the other."""
+        """The sum of cycles of all hardware."""
         return sum(step.cycles for step in self.steps)
 
     @property
     def transfer_share(self) -> float:
-        """How much of the time is transfers, from 0 to 1."""
+        """The fraction of the time that transfers take, from 0 to 1."""
         return self.times.transfers / self.seconds if self.seconds else 0.0
 
     def picture(self) -> SvgPicture:
@@ -104,7 +105,7 @@ class PlanResult(NotebookDisplay):
 
 
 def _hidden(steps: Sequence[StepResult]) -> float:
-    """Seconds of transfers that are hidden behind what the devices of their links compute."""
+    """Seconds of transfers that are hidden behind the computation of devices."""
     hidden = 0.0
     devices: dict[str, list[float]] = {}
     for one in steps:
@@ -122,9 +123,9 @@ def _hidden(steps: Sequence[StepResult]) -> float:
 
 @dataclass(kw_only=True)
 class StepRecord:
-    """What is noted while a step runs; ``times`` if they are not what the clock says.
+    """The record of a running step; ``times`` replace the measured time.
 
-    What the simulator takes for hardware, and what is around it, is no time of the step.
+    The time that the simulator needs for hardware does not count.
     """
 
     times: PlanTimes | None = None
@@ -151,7 +152,7 @@ class StepRecord:
 def call_record(
     mapping: PartMapping, tally: CallTally, tiles: tuple[TileOf, ...], value: Value
 ) -> StepRecord:
-    """What calls took: cycles of hardware, and results that the host had to sum up."""
+    """The record of calls: cycles of hardware, and partial results that the host added up."""
     note = f"tiles: {'; '.join(map(tiles_text, tiles))}" if tiles else ""
     record = StepRecord(
         calls=tally.calls,
@@ -174,19 +175,19 @@ def call_record(
 
 
 def bytes_of(value: Value) -> int:
-    """Bytes of an array, or of all arrays of a stored tensor."""
+    """The bytes of an array, or of all arrays of a sparse tensor."""
     if isinstance(value, SparseTensor):
         arrays = sum(np.asarray(array).nbytes for level in value.levels for array in level.values())
         return int(arrays + value.values.nbytes)
     return int(value.size * value.itemsize)
 
 
-# Times of the steps of a plan, by how they are known.
+# Times by kind: measured, simulated, predicted.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanTimes:
-    """Seconds, by how they are known.
+    """Seconds by kind.
 
     Attributes
     ----------
@@ -208,7 +209,7 @@ class PlanTimes:
 
     @property
     def total(self) -> float:
-        """All of it; print the times to see of what it is the sum."""
+        """The sum of all kinds."""
         return self.measured + self.simulated + self.transfers
 
     def __str__(self) -> str:
@@ -228,14 +229,14 @@ def shown_seconds(seconds: float) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class StepResult:
-    """What became of a step.
+    """The result of a step.
 
     Attributes
     ----------
-    times: how long it took, and how that is known.
-    calls: of the function; ``cycles`` those of all of them, of hardware.
-    copied: bytes that operands and results needed beside it; ``moved`` those that went over a link.
-    note: on the guard that was taken, if there was one.
+    times: its seconds, by kind.
+    calls: the number of calls of the function; ``cycles``: the sum of their cycles, for hardware.
+    copied: bytes of operands and results that were copied; ``moved``: bytes moved over a link.
+    note: on the outcome of its guard, if it had one.
     """
 
     step: Step
@@ -248,7 +249,7 @@ class StepResult:
 
     @property
     def seconds(self) -> float:
-        """All of its times."""
+        """The total of its times."""
         return self.times.total
 
     def __str__(self) -> str:
@@ -266,8 +267,8 @@ class StepResult:
 
 # A picture of a plan: steps as boxes, tensors as arrows with their bytes, times as bars by kind.
 #
-# Steps run downwards.  What a step gives to the next one is an arrow between their boxes; what it
-# gives to a later one goes around on the right; inputs come from the left.
+# Steps run downwards.  A tensor that the next step reads is an arrow between their boxes; one that
+# a later step reads goes around on the right; inputs come from the left.
 
 TIMES = (
     ("measured", PALETTE[0]),
@@ -284,7 +285,7 @@ _CHARACTERS, _TITLE, _LETTERS = 58, 90, 12
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnPlan:
-    """What is drawn: a plan, what became of its steps if it ran, and the bytes of its tensors."""
+    """The data of a picture: a plan, the results of its steps if it ran, and bytes of tensors."""
 
     program: PlanProgram
     steps: Sequence[StepResult] = ()
@@ -296,13 +297,13 @@ class DrawnPlan:
         return f"{text}, {shown_bytes(self.sizes[name])}" if name in self.sizes else text
 
     def inputs(self, number: int) -> list[str]:
-        """What a step reads and no step gives."""
+        """The inputs of the plan that a step reads."""
         steps = self.program.steps
         return [n for n in sources_of(steps[number]) if _giver(steps, number, n) is None]
 
     @cached_property
     def row(self) -> int:
-        """From one box to the next: room for a line of text for each input."""
+        """The distance of boxes, with room for a line of text for each input."""
         most = max((len(self.inputs(n)) for n in range(len(self.program.steps))), default=0)
         return max(_ROW, _LINE * (most + 1))
 
@@ -346,7 +347,7 @@ def shown_bytes(count: int) -> str:
 
 
 def _color(step: Step) -> str:
-    """Calls, hardware, our loops, and what only brings tensors to where they are read."""
+    """The color of a step: a call, hardware, compiled loops, or data movement."""
     match step:
         case CallStep(mapping=mapping):
             return PALETTE[0] if mapping.function.hardware is None else PALETTE[2]
@@ -380,7 +381,7 @@ def _box(y: int, number: int, step: Step) -> str:
 
 
 def _giver(steps: Sequence[Step], number: int, name: str) -> int | None:
-    """The step before this one that wrote a tensor, or moved it, last; ``None`` of inputs."""
+    """The last step before this one that wrote or moved a tensor; ``None`` for inputs."""
     for at in range(number - 1, -1, -1):
         one = steps[at]
         if target_of(one) == name or (isinstance(one, MoveStep) and one.tensor == name):
@@ -389,7 +390,7 @@ def _giver(steps: Sequence[Step], number: int, name: str) -> int | None:
 
 
 def _inputs(drawn: DrawnPlan, number: int) -> Iterator[str]:
-    """What no step gives comes from the left, a line of text for each."""
+    """Draw inputs on the left, a line of text for each."""
     names = drawn.inputs(number)
     top = drawn.top(number)
     for at, name in enumerate(names):
@@ -404,7 +405,7 @@ def _inputs(drawn: DrawnPlan, number: int) -> Iterator[str]:
 
 
 def _arrows(drawn: DrawnPlan, steps: Sequence[Step]) -> Iterator[str]:
-    """What steps give to later ones, and the result."""
+    """Draw the tensors between steps, and the result."""
     readers: dict[tuple[int, str], list[int]] = {}
     for number, step in enumerate(steps):
         for name in sources_of(step):

@@ -1,4 +1,4 @@
-"""External functions: parts of an assignment that a library, or somebody else's code, computes.
+"""External functions: parts of an assignment that a library, or your own code, computes.
 
 >>> @external.function("z(i,k) = x(i,j) * y(j,k)", types="float32 float64")     # doctest: +SKIP
 ... def product(x, y, z):
@@ -105,9 +105,9 @@ def emit(
     """Write a plan as C into a folder: ``plan.c``, a ``Makefile``, and the inputs as data.
 
     ``make run`` compiles it with the paths and the flags of the libraries' descriptions, runs it on
-    these inputs, and compares the result with what the statements of the plan give.  Raises
-    ``UserError`` for steps that C cannot take: functions in Python, libraries without a file, and
-    what is simulated.
+    these inputs, and compares the result with that of the plan's statements.  Raises ``UserError``
+    for steps that C cannot run: functions in Python, libraries without a file, and simulated
+    hardware.
     """
     from t2s.driver.external_c import emit_plan
 

@@ -1,4 +1,4 @@
-"""The pieces of which the description of a call in C is made: an argument for each parameter.
+"""The terms of which the description of a call in C is made: one for each parameter.
 
 >>> from t2s.external import call                                               # doctest: +SKIP
 >>> call.ExternalCall("cblas_sdot", (call.ExtentsOf("i"), call.DataOf("x"), ...))  # doctest: +SKIP

@@ -214,6 +214,14 @@ def test_a_sum_of_which_nothing_is_stored_is_zero_times_infinity(level: str) -> 
     np.testing.assert_array_equal(kernel.interpret(inputs), [5, 10, np.inf, 7])
 
 
+def test_a_factor_of_which_a_dense_operand_is_a_term() -> None:
+    i = VARIABLES[0]
+    a, b, c, d = Tensor("A"), Tensor("B", "s"), Tensor("C", "d"), Tensor("D", "s")
+    a[...] = b[i] * (c[i] + d[i])
+    inputs = {name: np.array([n], np.int32) for name, n in (("B", 7), ("C", 6), ("D", 0))}
+    np.testing.assert_array_equal(compile(a, target="capstan").interpret(inputs), 42)
+
+
 def test_nothing_is_tested_again_that_the_loop_implies() -> None:
     i = VARIABLES[0]
     a, x = Tensor("A", "s"), Tensor("x", dense(1))

@@ -141,7 +141,8 @@ def _without_full(merge: Merge, is_full: Callable[[Access], bool]) -> Merge:
     return merge
 
 
-ALL = one_set("every coordinate")
+EVERY = "every coordinate"
+"""In place of an operand in a ``BitSet``: the bits of all coordinates."""
 
 
 def set_of(merge: Merge) -> BitSet:
@@ -152,6 +153,6 @@ def set_of(merge: Merge) -> BitSet:
         case Both(members=members):
             return intersected(*map(set_of, members))
         case Either(members=members, everything=everything):
-            return united(*map(set_of, members), *([ALL] if everything else []))
+            return united(*map(set_of, members), *([one_set(EVERY)] if everything else []))
         case Everything():
-            return ALL
+            return one_set(EVERY)

@@ -36,7 +36,7 @@ from t2s.patterns.ir import (
 from t2s.patterns.verify import BitSet, is_inside
 from t2s.sparse_repr.concrete.merge import Both, Either, Everything, Leaf, Merge
 from t2s.sparse_repr.notation.ir import Access
-from t2s.sparse_repr.stardust.coiteration import ALL, CombinedLevels, set_of
+from t2s.sparse_repr.stardust.coiteration import EVERY, CombinedLevels, set_of
 from t2s.sparse_repr.stardust.emitter import ONE, WORD, PatternEmitter, PinningRule, add
 from t2s.sparse_repr.stardust.entries import all_bits, bits_of, put_foreach
 from t2s.sparse_repr.stardust.operands import OperandState, PatternOperands
@@ -188,7 +188,7 @@ class _Combination:
         """Build the bits of all operands, and pass on as many copies of them as scans take."""
         emitter, merge = self.emitter, self.iteration.merge
         queues = [bits_of(self.operands, one, self.variable, self.states) for one in self.members]
-        if any(ALL <= {term} for term in self.visited):
+        if any(EVERY in term for term in self.visited):
             queues.append(all_bits(self.operands, self.variable))
         words = [emitter.local("word", WORD) for _ in queues]
         body: list[PatternStatement] = [
