@@ -133,7 +133,7 @@ class _PointValues(StoredValues[Any, bool]):
         self.loops, self.at, self.semiring = loops, at, loops.semiring
 
     def number(self, number: float | int) -> Any:
-        return np.asarray(number, self.loops.kind)[()]
+        return np.asarray(number).astype(self.loops.kind)[()]
 
     def read(self, access: Access) -> StoredValue[Any, bool]:
         loops, name = self.loops, access.tensor

@@ -103,7 +103,8 @@ class _Arrays(StoredValues[_NamedAxes, _NamedAxes]):
         self.arrays, self.stored, self.semiring, self.kind = arrays, stored, semiring, kind
 
     def number(self, number: float | int) -> _NamedAxes:
-        return _NamedAxes(np.asarray(number, self.kind))
+        # constants of unsigned types wrap around, as all of their arithmetic does
+        return _NamedAxes(np.asarray(number).astype(self.kind))
 
     def read(self, access: Access) -> _Values:
         axes = tuple(dict.fromkeys(access.variables))
