@@ -103,7 +103,7 @@ class CapstanKernel(ChipKernel, NotebookDisplay):
         return NotebookCard(title=title, summary=summary, parts=(loops, memories, units))
 
     def lowered(self, type: Type) -> LoweredPatterns:
-        """The patterns for values of a type, with the meaning of their arguments."""
+        """The patterns for a type of values, with the meaning of their arguments."""
         if type not in TYPES:
             raise UnsupportedError(
                 f"Capstan computes no values of type {type}",
@@ -124,11 +124,11 @@ class CapstanKernel(ChipKernel, NotebookDisplay):
         return print_patterns(self.patterns(type))
 
     def to_dot(self) -> str:
-        """Patterns inside of patterns, memories, and what moves between them, as DOT text."""
+        """Nested patterns, memories, and transfers between them, as DOT text."""
         return patterns_to_dot(self.patterns())
 
     def memories(self) -> str:
-        """A table of the memories: what each holds, its kind, and the rule that chose it."""
+        """A table of the memories: content, kind, and the rule that chose it."""
         rows = [("array", "memory", "rule")]
         rows += [
             (str(memory.holds or memory.name), memory.kind.value, memory.rule)
@@ -164,10 +164,10 @@ class CapstanKernel(ChipKernel, NotebookDisplay):
         type: Type | None = None,
         inputs: Mapping[str, Any] | None = None,
     ) -> tuple[Path, ...]:
-        """Write the Spatial program into a folder, which is made if need be; returns the paths.
+        """Write the Spatial program into a folder (created if missing); returns the paths.
 
-        With ``inputs`` also the files that it reads, its arguments, and what the patterns make of
-        them; the program then asserts that its results are equal.
+        With ``inputs`` also the files that it reads, its arguments, and the results of the
+        patterns; the program then asserts that its results are equal.
         """
         if not backend_is_there():
             raise backend_missing("emit()")
@@ -188,7 +188,7 @@ class CapstanKernel(ChipKernel, NotebookDisplay):
         return {**emit_spatial(program, checked=True), **data}
 
     def bind(self, inputs: Mapping[str, Any], type: Type | None = None) -> Binding:
-        """The inputs as the host stores them; see ``t2s.sparse.simulate`` for what they may be."""
+        """The inputs as the host stores them; ``t2s.sparse.simulate`` has the accepted kinds."""
         return bind(self.assignment, self.program, inputs, type)
 
     def run_patterns(self, inputs: Mapping[str, Any], *, type: Type | None = None) -> SparseTensor:
@@ -204,7 +204,7 @@ class CapstanKernel(ChipKernel, NotebookDisplay):
     def graph(self, type: Type | None = None, times: CapstanTimes | None = None) -> Graph:
         """The units of the chip as a graph of machines, for 32-bit integers if no type is given.
 
-        ``times`` are the chip's latencies and sizes, if not the usual ones.
+        ``times`` are other latencies and sizes of the chip.
 
         Raises ``UnsupportedError``, with the user's line, for patterns that have no units yet.
         """
@@ -278,7 +278,7 @@ class CapstanKernel(ChipKernel, NotebookDisplay):
         )
 
     def _start(self, inputs: Mapping[str, Any], type: Type | None) -> _StartedPatterns:
-        """What the patterns are given.  Raises ``UserError`` for what does not fit on chip."""
+        """Prepare the inputs.  Raises ``UserError`` if something does not fit on chip."""
         binding = self.bind(inputs, type)
         lowered = self.lowered(binding.type)
         arguments = host_arguments(lowered, binding)
@@ -299,7 +299,7 @@ class CapstanKernel(ChipKernel, NotebookDisplay):
     ) -> Array:
         """The result as a dense array: of the ``"notation"``, the ``"loops"``, the ``"patterns"``.
 
-        Loops and patterns are run one by one, so they are for small inputs.
+        Loops and patterns are interpreted, so use them for small inputs.
         """
         if level == "patterns":
             return self.run_patterns(inputs, type=type).to_dense()
@@ -322,7 +322,7 @@ class CapstanKernel(ChipKernel, NotebookDisplay):
         return made
 
 
-# Programs of patterns on the chip: those that do not fit are refused; ``outer_par="fit"``.
+# Fitting programs of patterns to the chip, and refusing those that do not fit.
 
 OUTER_FACTORS = (16, 12, 8, 4, 2, 1)
 """What ``outer_par="fit"`` tries, as in [Stardust, Table 6]."""
@@ -330,10 +330,10 @@ OUTER_FACTORS = (16, 12, 8, 4, 2, 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedProgram:
-    """A scheduled program, its patterns for one type of values, and what they take of the chip.
+    """A scheduled program, its patterns for one type of values, and their resources.
 
-    ``resources`` is ``None`` where ``t2s.backends.capstan`` is not installed: the patterns can be
-    interpreted then, and nothing says whether they fit.
+    ``resources`` is ``None`` if ``t2s.backends.capstan`` is not installed: the patterns can be
+    interpreted then, but not checked for fit.
     """
 
     program: ConcreteProgram
@@ -342,9 +342,9 @@ class FittedProgram:
 
 
 def fitted_program(assignment: Assignment, schedule: Schedule, type: Type) -> FittedProgram:
-    """The program of a schedule, with the largest ``outer_par`` that fits if it says so.
+    """The program of a schedule, with the largest fitting ``outer_par`` for ``"fit"``.
 
-    Raises ``UserError``, with the table of units, for a program that the chip has no room for.
+    Raises ``UserError``, with the table of units, for a program that does not fit.
     """
     said = _outer_par(schedule)
     if said is None or said.value is not None:
@@ -369,7 +369,7 @@ def backend_is_there() -> bool:
 
 
 def backend_missing(wanted: str) -> UnsupportedError:
-    """The error of what needs the backend's folder where it is not installed."""
+    """The error if the backend is needed but not installed."""
     return UnsupportedError(
         f"{wanted} needs the Capstan backend, which is not installed",
         location=user_location(),

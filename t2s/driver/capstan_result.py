@@ -46,12 +46,12 @@ class CapstanResult(NotebookDisplay):
 
     Attributes
     ----------
-    tensor: as it is stored.
+    tensor: the result as it is stored.
     memory: the name of the DRAM, or ``"ideal"``.
     times: the chip's latencies and sizes.
-    run: the run of the graph of units; ``run.memory`` has what the DRAM did.
+    run: the run of the graph of units; ``run.memory`` has the counters of the DRAM.
     program: the patterns.
-    entries: of the compressed operands; of all operands if none is compressed.
+    entries: stored entries of the compressed operands; of all operands if none is compressed.
     """
 
     tensor: SparseTensor
@@ -73,7 +73,7 @@ class CapstanResult(NotebookDisplay):
 
     @property
     def nanoseconds(self) -> float:
-        """The same in time, at the chip's clock."""
+        """The run time at the chip's clock."""
         return self.run.seconds * 1e9
 
     @property
@@ -93,15 +93,15 @@ class CapstanResult(NotebookDisplay):
 
     @property
     def network_words(self) -> float:
-        """Words through the network in a cycle of the run; 0 where nothing is behind it."""
+        """Words through the network per cycle of the run; 0 if nothing uses it."""
         return 0.0 if self.run.shared is None else self.run.shared.words / max(1, self.cycles)
 
     @property
     def parts(self) -> CycleParts:
-        """The cycles by their cause, which add up to all, and the bound, the largest of them.
+        """The cycles by cause, which add up to all, and the bound, the largest of them.
 
         Times the run again with an ideal network and with ideal memory.  Raises ``UserError`` for
-        a run by the plain engine, which does not keep what machines did.
+        a run by the plain engine, which keeps no trace of machines.
         """
         kept = vars(self)
         if "_parts" not in kept:
@@ -126,10 +126,10 @@ class CapstanResult(NotebookDisplay):
         """The same run with another memory, network or latencies of the chip, without its values.
 
         ``network`` is ``"chip"``, ``"ideal"`` (no conflicts and no cycles) or a ``Banked`` with
-        other queues, rounds or moves between lanes; with ideal memory it is ideal.
-        From a run with a DRAM to any memory, and from one with ideal memory to ideal memory: only
-        the first one notes addresses.  Sizes of the chip, which decide what units do, stay.  Raises
-        ``UserError`` for anything else.
+        other queues, rounds or moves between lanes; with ideal memory it is ideal.  From a run with
+        a DRAM to any memory, and from one with ideal memory to ideal memory: only the first one
+        records addresses.  Sizes of the chip that determine the behavior of units cannot change.
+        Raises ``UserError`` for anything else.
         """
         before = self.run.device
         network = before.banked or IDEAL if network is None else network
@@ -252,12 +252,12 @@ class CapstanResult(NotebookDisplay):
         return NotebookCard(title=f"result of {self.program.name}", parts=(*parts, *tables))
 
 
-# What holds a run on Capstan up: its cycles taken apart, so that the parts add up to all of them.
+# The breakdown of a run on Capstan: its cycles by cause, which add up to all of them.
 #
 # A run is timed again with an ideal network between partitions and their memories, and then with
-# ideal memory, too.  What the first one takes less is the part of the network and the banks, what
-# the second one takes less than the first one is the DRAM's.  The rest is told apart by when units
-# fire in the last run:
+# ideal memory, too.  The cycles that the first one saves are those of the network and the banks,
+# the cycles that the second one saves in addition those of the DRAM.  The rest is classified by the
+# firings of units in the last run:
 #
 # * *transfers*: cycles in which only units outside of all loops fire, which move whole arrays;
 # * *datapath*: the firings of the busiest unit of the loops, a cycle each; *scanner*, if that one
@@ -266,7 +266,7 @@ class CapstanResult(NotebookDisplay):
 
 
 class CycleCause(Enum):
-    """What cycles are spent on; the value is what users read."""
+    """The cause of cycles; the value is the text for users."""
 
     DRAM = "DRAM"
     NETWORK = "network and banks"
@@ -300,7 +300,7 @@ class CycleParts(NotebookDisplay):
 
     @property
     def bound(self) -> CycleCause:
-        """What most cycles are spent on."""
+        """The cause of most cycles."""
         return max(CycleCause, key=lambda cause: self.cycles[cause])
 
     def share(self, cause: CycleCause) -> float:
@@ -356,7 +356,7 @@ def cycle_parts(run: SimResult, unhindered: SimResult, ideal: SimResult) -> Cycl
 
 
 def _busy(units: Iterable[NodeStatistics]) -> list[NodeStatistics]:
-    """Units that move arrays: they fire more often than a token or two asks for."""
+    """Units that move arrays: they fire more than once or twice."""
     return [unit for unit in units if unit.firings > 2 * unit.pe_count]
 
 
@@ -370,7 +370,7 @@ def _spans(units: Iterable[NodeStatistics]) -> list[tuple[int, int]]:
 
 
 def _covered(spans: Iterable[tuple[int, int]], cycles: int) -> int:
-    """How many of the cycles lie in some span."""
+    """The number of cycles covered by spans."""
     total = end = 0
     for first, last in sorted(spans):
         first = max(first, end + 1)
@@ -380,7 +380,7 @@ def _covered(spans: Iterable[tuple[int, int]], cycles: int) -> int:
     return min(total, cycles)
 
 
-# A time line of partitions: what the units of each pattern did, partition by partition.
+# The timeline of partitions: the activity of each pattern's units, partition by partition.
 #
 # A row is a pattern in a partition, and shows the unit of it that fires most.  Neighboring bins in
 # the same state are one rectangle.  Long runs have wide bins, large programs fewer of them.
@@ -472,7 +472,7 @@ def _bars(line: Timeline, row: PartitionRow, states: np.ndarray, y: int) -> Iter
 
 
 def _legend() -> Iterator[str]:
-    """What the colors are."""
+    """The legend of the colors."""
     for number, (state, color) in enumerate(COLORS.items()):
         x = _LEFT + 90 * number
         yield element("rect", x=x, y=28, width=12, height=12, fill=color)
@@ -492,7 +492,7 @@ def capstan_device(
     """The chip with a memory, which is a path away from the units, and a network.
 
     With ideal memory the network between partitions and their memories is ideal, too, and so it is
-    if ``network`` is ``"ideal"``.  Raises ``UserError`` for a network that there is not.
+    if ``network`` is ``"ideal"``.  Raises ``UserError`` for an unknown network.
     """
     dram = find_memory(memory)
     banked: Banked | None
@@ -552,7 +552,7 @@ def run_units(
 def outcome_of(
     program: PatternProgram, run: SimResult, arguments: Mapping[str, Any]
 ) -> PatternOutcome:
-    """What a run leaves in the memories off chip; what was never stored is zero."""
+    """The final memories off chip; words that were never stored are zero."""
     scalars = {name: np.asarray(value) for name, value in arguments.items()}
     scalars |= {name: np.asarray(value) for name, value in program.environment}
     memories = {}
@@ -571,7 +571,7 @@ def outcome_of(
 
 
 def entries_of(operands: Iterable[SparseTensor]) -> int:
-    """Stored values of the operands with compressed levels; of all if there is no such one."""
+    """Stored values of the operands with compressed levels; of all operands if there are none."""
     given = list(operands)
     some = [one for one in given if not all(level.full for level in one.format.levels)]
     return sum(len(one.values) for one in some or given)
@@ -582,7 +582,7 @@ def changed_times(
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Latencies and capacities of all channels of a program, by name, with other times.
 
-    Raises ``UserError`` for sizes with which the units do something else.
+    Raises ``UserError`` for sizes that change the behavior of the units.
     """
     if before.sizes != after.sizes:
         raise UserError(

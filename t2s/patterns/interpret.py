@@ -1,9 +1,9 @@
-"""What a program of patterns means: one statement after the other, in Python over numpy arrays.
+"""The meaning of a program of patterns: an interpreter over numpy arrays.
 
 In: the arguments, and an array for each memory off chip that the host fills.  Out: all memories
-off chip after the run, and the scalars that are handed back.  A program that takes from an empty
-queue, leaves words in one, or reaches outside of a memory is wrong: ``UserError`` with the line
-that made the statement.  Time has no part in it: the depth of a queue does not matter here.
+off chip after the run, and the returned scalars.  A program that takes from an empty queue, leaves
+words in one, or accesses a memory out of range is wrong: ``UserError`` with the line that made the
+statement.  There is no time, so the depth of a queue does not matter here.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def interpret_patterns(
 ) -> PatternOutcome:
     """Run a program.
 
-    ``memories`` has one-dimensional arrays of the types of the memories; what is missing starts at
-    zero.  Arrays that are given are not changed.
+    ``memories`` has one-dimensional arrays of the types of the memories; missing ones start at
+    zero.  The arrays are not modified.
     """
     scalars = {
         item.name: np.asarray((arguments or {})[item.name], item.type.numpy)
@@ -98,7 +98,7 @@ class _PatternRun:
     memories: dict[str, PatternMemory] = field(default_factory=dict)
 
     def begin(self, memory: PatternMemory, given: Array | None = None) -> None:
-        """Make room for a memory."""
+        """Allocate a memory."""
         self.memories[memory.name] = memory
         if memory.kind.queue:
             self.queues[memory.name] = deque()
@@ -116,7 +116,7 @@ class _PatternRun:
         return int(self.value(expr))
 
     def execute(self, body: tuple[PatternStatement, ...]) -> None:
-        """A body; the queues that it declares have to be empty behind it."""
+        """Execute a body; the queues that it declares have to be empty at its end."""
         for statement in body:
             self.step(statement)
         for statement in body:

@@ -5,12 +5,12 @@ when they move writes a ``PatternProgram``; a backend prints it for a machine wh
 these patterns, and turns it into units of that machine.  The patterns and memories are those of
 Spatial as Stardust uses them [Stardust, sec. 4 and 6].
 
-What a program means is said by ``interpret.py``, one statement after the other.  ``verify.py``
-says which programs there are.  Expressions are those of ``t2s.core.expr`` over locals and
-parameters (the arguments and the environment); everything with an effect is a statement that binds
-a local, so that the order is explicit.
+``interpret.py`` defines the meaning of a program, and ``verify.py`` the well-formed ones.
+Expressions are those of ``t2s.core.expr`` over locals and parameters (the arguments and the
+environment); everything with an effect is a statement that binds a local, so that the order is
+explicit.
 
-Two things are fixed here that hardware decides:
+Two choices of the hardware are fixed here:
 
 * A ``Reduce`` whose pattern takes ``p`` iterations at once combines each group of ``p`` values as
   the balanced tree of ``ReduceLanes``, and adds the groups to an accumulator in order.  Lanes that
@@ -46,7 +46,7 @@ NOWHERE = -1
 
 
 class MemoryKind(Enum):
-    """Where an array is and how it is reached; the value is what users read."""
+    """The location of an array and its access; the value is the text for users."""
 
     DRAM = "dense DRAM"
     SPARSE_DRAM = "sparse DRAM"
@@ -63,7 +63,7 @@ class MemoryKind(Enum):
 
     @property
     def sparse(self) -> bool:
-        """It takes addresses in any order, several at once, and updates."""
+        """Whether it takes addresses in any order, several at once, and updates."""
         return self in (
             MemoryKind.SPARSE_DRAM,
             MemoryKind.SPARSE_SRAM,
@@ -72,13 +72,13 @@ class MemoryKind(Enum):
 
     @property
     def queue(self) -> bool:
-        """Its words are taken in order, each once."""
+        """Whether its words are taken in order, each once."""
         return self in (MemoryKind.FIFO, MemoryKind.BITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held(Term):
-    """What of a user's tensor a memory holds: an array of a level, or ``vals``.
+    """The content of a memory: an array of a level of a user's tensor, or ``vals``.
 
     ``level`` counts from 0, in the order of storage; it is ``None`` for values.
     """
@@ -137,7 +137,7 @@ class PatternStatement(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclareMemory(PatternStatement):
-    """A memory on the chip, new for each iteration of the patterns around; it starts at zero."""
+    """A memory on the chip, new for each iteration of the enclosing patterns, initially zero."""
 
     memory: PatternMemory
 
@@ -240,7 +240,7 @@ class WriteMemory(PatternStatement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update(PatternStatement):
-    """Combine a value into a word of a sparse memory, and bind what is there then.
+    """Combine a value into a word of a sparse memory, and bind the new word.
 
     ``ordered`` updates happen in the order of the iterations, in whatever partition they are.
     """
@@ -254,7 +254,7 @@ class Update(PatternStatement):
 
 
 class JoinKind(Enum):
-    """Which bits a scan of two operands stops at."""
+    """The bits at which a scan of two operands stops."""
 
     AND = "and"
     OR = "or"
@@ -335,7 +335,7 @@ class Reduce(PatternStatement):
 
 
 def start_of(reduction: Reduce) -> int | float | bool | None:
-    """What a reduction begins with, and has in lanes without an iteration: 0 for sums."""
+    """The initial value of a reduction, also used for lanes without an iteration: 0 for sums."""
     if reduction.operator is Op.ADD:
         return 0
     return neutral_element(reduction.operator, reduction.value.type)
@@ -376,10 +376,10 @@ def statements(body: tuple[PatternStatement, ...]) -> Iterator[PatternStatement]
             yield from statements(statement.body)
 
 
-# What a program of patterns makes: where the levels and the values of each result are.
+# The results of a program of patterns: the memories of their levels and values.
 #
-# A level of a result whose structure is an operand's is not computed: the host shares the operand's
-# arrays.  So a result is complete, and costs no traffic that it need not cost.
+# A level of a result with the structure of an operand's is not computed: the host shares the
+# operand's arrays, which saves their traffic.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -413,7 +413,7 @@ ResultLevel = SharedLevel | FullLevel | ComputedLevel | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramResult(Term):
-    """A tensor that the program makes: the memory of its values, and its levels.
+    """A result tensor: the memory of its values, and its levels.
 
     ``levels`` are in the order of storage; ``None`` is a dense one.  A scalar has no levels and
     ``values`` names the local that is handed back.

@@ -1,4 +1,4 @@
-"""Text of programs of patterns: a line for each statement, and why memories are what they are."""
+"""Print programs of patterns: a line for each statement, and the rules that chose memories."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def print_patterns(program: PatternProgram) -> str:
 
 
 def show_memory(memory: PatternMemory) -> str:
-    """A memory: its kind, type and size, what it holds, and the rule that chose its kind."""
+    """A memory: its kind, type, size and content, and the rule that chose its kind."""
     spread = f" in {memory.partitions}" if memory.partitions > 1 else ""
     spread += ", swizzled" if memory.swizzled else ""
     alias = f" of {memory.alias}" if memory.alias is not None else ""
@@ -206,7 +206,7 @@ class _PatternPicture:
 
 
 def _arrows(statement: PatternStatement) -> Iterator[tuple[str | None, str | None, str]]:
-    """From where to where words go, ``None`` being the body, and how."""
+    """The source and the target of words (``None`` is the body), and the kind of the arrow."""
     match statement:
         case LoadBlock(memory=memory, source=source):
             yield source, memory, "load"

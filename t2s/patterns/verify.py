@@ -1,9 +1,8 @@
-"""Which programs of patterns there are: raises ``InternalError`` for what no pass may write.
+"""Verify programs of patterns: raises ``InternalError`` for programs that no pass may write.
 
-Checked is what every backend relies on: names, types and kinds of memories; that as many words are
-put into each queue as are taken from it, on every path; that dense memories are addressed by
-counters and by what was read at such addresses, never by coordinates; that scans fit the machine;
-that every result is stored.
+Checked is what every backend relies on: names, types and kinds of memories; that puts and takes of
+each queue balance on every path; that dense memories are addressed by counters and by words read at
+such addresses, never by coordinates; that scans fit the machine; that every result is stored.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ ADDRESSED = (*DENSE, MemoryKind.SPARSE_SRAM, MemoryKind.PARTITIONED_SRAM, Memory
 
 
 def verify_patterns(program: PatternProgram) -> None:
-    """Raise ``InternalError`` that names the first statement that is wrong."""
+    """Raise ``InternalError`` that names the first invalid statement."""
     checker = _Checker(program, bit_sets(program.body))
     for argument in program.arguments:
         checker.name(argument.name)
@@ -72,7 +71,7 @@ def verify_patterns(program: PatternProgram) -> None:
 
 @dataclass
 class _Checker:
-    """What is in scope: memories and locals, with whether a local is a coordinate."""
+    """The scope: memories and locals, with whether a local is a coordinate."""
 
     program: PatternProgram
     sets: Mapping[str, BitSet]
@@ -134,7 +133,7 @@ class _Checker:
     def body(
         self, body: tuple[PatternStatement, ...], around: tuple[PatternStatement, ...]
     ) -> None:
-        """A body: its statements in order; what it declares and binds ends with it."""
+        """Check a body: its statements in order; its declarations and bindings end with it."""
         memories, local = dict(self.memories), dict(self.locals)
         irregular = set(self.irregular)
         for statement in body:
@@ -256,7 +255,7 @@ class _Checker:
         return any(isinstance(t, Local) and t.name in self.irregular for t in walk(expr))
 
     def balance(self, queue: str, body: tuple[PatternStatement, ...]) -> None:
-        """As many words are put into a queue as are taken, in each iteration around it."""
+        """Check that puts and takes of a queue balance in each enclosing iteration."""
         put, taken = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
         for words, path, taking in _traffic(queue, body, (), self.sets):
             (taken if taking else put)[tuple(sorted((*path, *words)))] += 1
@@ -299,7 +298,7 @@ def _traffic(
 
 
 def _visits(header: ScanHeader, sets: Mapping[str, BitSet]) -> str:
-    """How often a scan's body runs: as often as that of another one with the same coordinates."""
+    """The trip count of a scan: equal for scans with the same coordinates."""
     visited = set_of_scan(header, sets)
     if visited is None:
         return f"scan {id(header)}"
@@ -346,7 +345,7 @@ def _check_results(program: PatternProgram, checker: _Checker) -> None:
             checker.require(name in stored, f"{name!r} of {result.tensor!r} is never stored")
 
 
-# Which coordinates the bit vectors of a program have, as unions of intersections of those built.
+# The coordinates of a program's bit vectors, as unions of intersections of the built ones.
 #
 # A ``BitSet`` is a monotone function of the vectors that ``BuildBits`` puts: a set of terms, each a
 # set of their names, of which no term has another one inside.  That form is unique, so two scans
@@ -361,17 +360,17 @@ def one_set(name: str) -> BitSet:
 
 
 def united(*sets: BitSet) -> BitSet:
-    """What is in one of the sets."""
+    """The union of the sets."""
     return _minimal(frozenset().union(*sets))
 
 
 def intersected(*sets: BitSet) -> BitSet:
-    """What is in all of the sets."""
+    """The intersection of the sets."""
     return reduce(lambda a, b: _minimal(frozenset(x | y for x, y in product(a, b))), sets)
 
 
 def is_inside(inner: BitSet, outer: BitSet) -> bool:
-    """Whether one set is in the other, whatever the vectors are."""
+    """Whether one set is a subset of the other, for all vectors."""
     return united(inner, outer) == outer
 
 
@@ -380,7 +379,7 @@ def _minimal(terms: BitSet) -> BitSet:
 
 
 def bit_sets(body: tuple[PatternStatement, ...]) -> Mapping[str, BitSet]:
-    """The sets of all queues of bits of a program, as far as words are copied, and-ed and or-ed."""
+    """The sets of a program's queues of bits that only copies, ands and ors produce."""
     found: dict[str, BitSet] = {}
     words: dict[str, BitSet] = {}
     for statement in statements(body):
@@ -413,7 +412,7 @@ def _set_of(value: Expr, words: Mapping[str, BitSet]) -> BitSet | None:
 
 
 def set_of_scan(header: ScanHeader, sets: Mapping[str, BitSet]) -> BitSet | None:
-    """The coordinates that a scan visits; ``None`` if that is not known."""
+    """The coordinates that a scan visits; ``None`` if unknown."""
     if header.left not in sets:
         return None
     if header.right is None:

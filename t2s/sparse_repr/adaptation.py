@@ -1,12 +1,11 @@
-"""What the sizes in a call show that a program without them cannot know.
+"""Adapt a compiled program to the sizes and entries of the inputs of a call.
 
-A temporary is a dense array where there is room for one; one that has zeros of a dense array does
-not store them, and one that has empty rows, as an input shows, stores compressed ones.  A fiber
-that would be scanned again and again is not, where that costs more than to copy it first, or to
-store the sum of the other factors.  What that costs is estimated from the extents and the entries
-of each level, as if coordinates were random.
+A temporary becomes a dense array if that fits; one with zeros of a dense array does not store them,
+and one with many empty rows, as an input shows, stores compressed rows.  A fiber that would be
+scanned repeatedly is copied first, or the sum of the other factors is stored, if that is cheaper.
+Costs are estimated from the extents and the entries of each level, as if coordinates were random.
 
-Only programs of finite operands are changed: a dense array has zeros where nothing is stored, and
+Only programs with finite operands are adapted: a dense array has zeros where nothing is stored, and
 zero times infinity is NaN.
 """
 
@@ -36,7 +35,7 @@ from t2s.sparse_repr.tensors.tensor import SparseTensor
 
 
 def sums_apart(program: ConcreteProgram, binding: Binding) -> Adaptation:
-    """The sums of a program that take fewer cycles in two stages."""
+    """The sums of a program that take fewer cycles as two stages."""
     if not program.rescans or not _finite(binding):
         return UNKNOWN_SIZES
     paying = (rescan.term for rescan in program.rescans if _pays(rescan, binding))
@@ -46,7 +45,7 @@ def sums_apart(program: ConcreteProgram, binding: Binding) -> Adaptation:
 def stored_temporaries(
     program: ConcreteProgram, binding: Binding, adapted: Adaptation
 ) -> Adaptation:
-    """How the temporaries of a program are stored, after that choice of sums."""
+    """The formats of a program's temporaries, after that choice of sums."""
     workspaces = [one for one in program.workspaces if one.roomy or one.padded or one.rows]
     if not workspaces or not _finite(binding):
         return adapted
@@ -64,13 +63,13 @@ def _names(workspaces: Iterable[StageWorkspace]) -> frozenset[str]:
 
 
 def _has_empty_rows(workspace: StageWorkspace, binding: Binding) -> bool:
-    """Whether that share of an input's rows is empty, and with them rows of a workspace."""
+    """Whether this share of an input's rows, and so of a workspace's rows, is empty."""
     fibers = (np.diff(binding.given[name].levels[1]["pos"]) for name in workspace.rows)
     return any(np.count_nonzero(fiber == 0) >= max(1, EMPTY * len(fiber)) for fiber in fibers)
 
 
 def _divides_by_no_zero(program: ConcreteProgram, binding: Binding) -> bool:
-    """Whether all divisors are inputs without zeros: a zero divided by one would not stay zero."""
+    """Whether all divisors are inputs without zeros: 0 divided by 0 would not stay 0."""
     values = [*(workspace.value for workspace in program.workspaces), program.value]
     terms = (term for value in values if value is not None for term in walk(value))
     divisors = (t.right for t in terms if isinstance(t, Combine) and t.operator is Op.DIVIDE)
@@ -86,7 +85,7 @@ def _divides_by_no_zero(program: ConcreteProgram, binding: Binding) -> bool:
 
 
 def looks_up_more(program: ConcreteProgram, other: ConcreteProgram) -> bool:
-    """Whether the temporaries that a program has more than another one are looked up.
+    """Whether the additional temporaries of a program are located into.
 
     Sums are, in dense arrays; of a copy it is the outermost level that would be scanned again.
     """
@@ -111,7 +110,7 @@ def _finite(binding: Binding) -> bool:
 
 
 def _pays(rescan: Rescan, binding: Binding) -> bool:
-    """Whether the scans of the factor take longer than a stage that copies it, or masks by it.
+    """Whether scanning the factor takes longer than a stage that copies it, or masks by it.
 
     Where it is looked up the loop visits what the others have.  A loop takes the cycles of its own
     merge or of the loops inside, whichever are more.
@@ -146,7 +145,7 @@ def _pays(rescan: Rescan, binding: Binding) -> bool:
 
 
 def _fibers(access: Access, tensor: SparseTensor) -> dict[str, float]:
-    """How many coordinates a fiber of each level has on average, by its variable."""
+    """The average number of coordinates of a fiber of each level, by variable."""
     found: dict[str, float] = {}
     count = 1
     for level, arrays, extent, mode in zip(

@@ -3,8 +3,8 @@
 >>> @checked                                                          # doctest: +SKIP
 ... class Streams: ...
 
-Every public method of the class, also an inherited one, then refuses values of other types than
-its annotation says, and takes every kind of integer where it says ``int``.
+Every public method of the class, inherited ones included, then refuses values that do not match its
+annotations, and takes every kind of integer for ``int``.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _SHOWN = {int: "an integer", str: "a text", bool: "True or False", type(None): "
 
 
 class _Misfit(Exception):
-    """A value that is not of the kind of its annotation."""
+    """A value that does not match its annotation."""
 
 
 def checked(kind: ClassT) -> ClassT:
-    """The class, whose public methods check their arguments."""
+    """Make the public methods of a class check their arguments."""
     for name in dir(kind):
         method = inspect.getattr_static(kind, name)
         if isinstance(method, types.FunctionType) and (name[0] != "_" or name == "__init__"):
@@ -76,7 +76,7 @@ def _argument(what: str, name: str, value: Any, hint: Any) -> Any:
 
 
 def _converted(value: Any, hint: Any) -> Any:
-    """The value as its annotation says; raises ``_Misfit`` if it has the wrong type."""
+    """The value in the annotated type; raises ``_Misfit`` if it has the wrong type."""
     origin, inside = get_origin(hint), get_args(hint)
     if hint is Any:
         return value
@@ -93,7 +93,7 @@ def _converted(value: Any, hint: Any) -> Any:
             raise _Misfit
         return number
     if origin is collections.abc.Callable:
-        if isinstance(value, Term) and callable(value):  # a formula of ours
+        if isinstance(value, Term) and callable(value):  # the package's own callables need no guard
             return value
         return _Computing(_sure(value, callable(value)), inside[-1])
     if origin is tuple and Ellipsis not in inside:
@@ -112,7 +112,7 @@ def _converted(value: Any, hint: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Computing:
-    """A function; what it raises, and a result that is no ``kind``, is an error at the call."""
+    """A user's function: its exceptions, and results of another type, are errors at the call."""
 
     function: Callable[..., Any]
     kind: Any

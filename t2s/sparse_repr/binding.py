@@ -1,4 +1,4 @@
-"""Inputs of an assignment: checked, stored in the formats that the stages read, of one type."""
+"""Bind the inputs of an assignment: check them, and convert their types and formats."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Array = np.ndarray[Any, Any]
 class Binding:
     """What a program runs on.
 
-    ``given`` are the inputs as the user declares them, ``tensors`` what the stages read, and
+    ``given`` are the inputs in the user's formats, ``tensors`` those that the stages read, and
     ``extents`` those of all variables and of the parts of split ones.  Values are computed in
     ``type``; coordinates and references are of the type ``index``.
     """
@@ -63,7 +63,7 @@ def bind(
 ) -> Binding:
     """Check the inputs and store them as the stages read them.
 
-    Raises ``UserError`` for an input that is missing, that nobody reads, or that does not fit.
+    Raises ``UserError`` for an input that is missing, unused, or does not fit.
     """
     inputs = named_inputs(inputs)
     read = tuple(dict.fromkeys(access.tensor for access in accesses(assignment.value)))
@@ -142,7 +142,7 @@ def _check_fused(
 def _index_type(
     program: ConcreteProgram, tensors: Mapping[str, SparseTensor], extents: Mapping[str, int]
 ) -> Type:
-    """The type of coordinates and references: 32 bits where all of them, and their ends, fit."""
+    """The type of coordinates and references: 32 bits if all of them, and their ends, fit."""
     counts = [*extents.values(), *(len(tensor.values) for tensor in tensors.values())]
     counts += [extents[outer] * extents[inner] for outer, inner, _ in program.fused]
     for stage in program.stages:
@@ -152,7 +152,7 @@ def _index_type(
 
 
 def _dense_size(format: Format, variables: tuple[str, ...], extents: Mapping[str, int]) -> int:
-    """The largest number of positions that dense levels alone make of a result."""
+    """The largest number of positions of a result due to dense levels."""
     outer = takewhile(lambda pair: pair[0].full, zip(format.levels, format.modes, strict=True))
     return prod(extents[variables[mode]] for _, mode in outer)
 
@@ -166,7 +166,7 @@ def stage_shape(program: ConcreteProgram, binding: Binding, stage: int) -> tuple
 def add_stage_views(
     program: ConcreteProgram, binding: Binding, written: SparseTensor, name: str
 ) -> None:
-    """Store what a stage wrote, and the views that later stages read of it."""
+    """Store the tensor that a stage wrote, and the views of it that later stages read."""
     result = name
     binding.tensors[name] = written
     found = program.workspace_of(name)
@@ -208,7 +208,7 @@ def _of_sources(
 def read_places(program: ConcreteProgram, binding: Binding) -> dict[str, Array]:
     """Where the inputs and the views of them that the stages read store something.
 
-    Tensors of dense levels alone, which store everything, are left out.
+    Tensors with only dense levels, which store everything, are left out.
     """
     sources = {view.name: view.source for view in program.views}
     tensors = {
@@ -233,9 +233,9 @@ def _read_places(program: ConcreteProgram, tensors: Mapping[str, SparseTensor]) 
 def workspace_places(
     program: ConcreteProgram, workspace: StageWorkspace, values: Array, there: Array
 ) -> dict[str, Array]:
-    """Where a workspace with ``values`` where they are ``there`` stores something that is read.
+    """Where a workspace with ``values`` at the places ``there`` stores something that is read.
 
-    By the names of the workspace and of its views; what stores everything is left out.
+    By the names of the workspace and its views; those that store everything are left out.
     """
     zero = np.asarray(program.semiring.zero).astype(values.dtype)
     found = program.workspace_names(workspace)
@@ -253,7 +253,7 @@ def workspace_places(
 
 
 def as_bools(tensor: SparseTensor) -> SparseTensor:
-    """The tensor of bools that one of zeros and ones is."""
+    """A tensor of zeros and ones as bools."""
     values = tensor.values.astype(np.bool_)
     return as_stored(tensor.shape, tensor.format, tensor.levels, values)
 
@@ -261,7 +261,7 @@ def as_bools(tensor: SparseTensor) -> SparseTensor:
 def final_result(
     assignment: Assignment, program: ConcreteProgram, binding: Binding, written: SparseTensor
 ) -> SparseTensor:
-    """The user's result of what the last stage wrote."""
+    """The user's result, from the tensor that the last stage wrote."""
     format = assignment.tensor(assignment.result.tensor).format
     shape = tuple(binding.extents[name] for name in assignment.result.variables)
     for view in program.views:
@@ -271,7 +271,7 @@ def final_result(
 
 
 def check_names(read: tuple[str, ...], inputs: Mapping[str, Any]) -> None:
-    """Raise ``UserError`` for an input that is missing, or that nobody reads."""
+    """Raise ``UserError`` for missing or unused inputs."""
     for name in inputs:
         if name not in read:
             raise UserError(

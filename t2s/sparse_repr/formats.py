@@ -1,8 +1,8 @@
 """Formats: the level kinds of a tensor and which mode each level stores.
 
-``csr`` is dense rows of compressed columns.  A level stores a whole mode, or a part of one: the
-blocks of ``bcsr`` are the modes divided by the block's size, and the places in a block the
-remainders.
+``csr`` is a dense level of rows over a compressed level of columns.  A level stores a whole mode,
+or a part of one: in ``bcsr`` the block coordinates are the modes divided by the block size, the
+positions in a block the remainders.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def checked_shape(
 
 
 def _listed(shape: Any) -> list[Any] | None:
-    """What a list, a tuple or a vector of at most 32 elements lists; nothing else is walked."""
+    """The elements of a list, a tuple or a vector of at most 32; nothing else is iterated."""
     match shape:
         case str() | bytes() | bytearray() | memoryview():
             return None
@@ -81,9 +81,9 @@ _LETTERS = {kind.letter: kind for kind in KINDS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part(Term):
-    """What a level stores of a mode: ``coordinate // divisor % modulus``.
+    """The part of a mode that a level stores: ``coordinate // divisor % modulus``.
 
-    Without ``modulus`` there is no remainder, so ``Part(mode=0)`` is the whole mode 0.
+    Without ``modulus`` no remainder is taken, so ``Part(mode=0)`` is the whole mode 0.
     """
 
     mode: int
@@ -99,8 +99,8 @@ class Part(Term):
 class Format(Term):
     """Level kinds, outermost first, and the part of a mode that each of them stores.
 
-    ``place`` says on which side of an accelerator's memory interface the tensor is; off the chip
-    the host sees it.
+    ``place`` is the side of an accelerator's memory interface that holds the tensor; off the chip
+    the host can access it.
     """
 
     levels: tuple[Level, ...]
@@ -114,7 +114,7 @@ class Format(Term):
 
     @property
     def off_chip(self) -> Format:
-        """The same levels in the memory that the host sees, which is where tensors are."""
+        """The same levels in the memory of the host, the default."""
         return replace(self, place=MemorySpace.MEMORY)
 
     @property
@@ -162,7 +162,7 @@ class Format(Term):
 def make_format(
     letters: str, modes: Sequence[int] | None = None, *, location: SourceLocation | None = None
 ) -> Format:
-    """A format by TACO's letters, and by the mode of each level (all in order if not given).
+    """A format from TACO's letters, and the mode of each level (by default in order).
 
     ``make_format("ds")`` is CSR and ``make_format("ds", (1, 0))`` is CSC.
     """
@@ -208,7 +208,7 @@ def make_format(
 def as_format(
     given: object, *, what: str = "the tensor", location: SourceLocation | None = None
 ) -> Format:
-    """A format, or the one that letters say: ``"ds"`` is CSR and ``"ds:1,0"`` is CSC."""
+    """A format, or the one of a text: ``"ds"`` is CSR and ``"ds:1,0"`` is CSC."""
     if isinstance(given, Format):
         return given
     if not isinstance(given, str):

@@ -1,4 +1,4 @@
-"""Semirings: what ``+``, ``*`` and a sum mean, and what the value is where nothing is stored."""
+"""Semirings: the meaning of ``+``, ``*`` and sums, and the value where nothing is stored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SAMPLES = (0.5, 1.0, 2.0, 3.0)
 class Semiring(Term):
     """``add`` for sums, ``multiply`` for products, and the ``zero`` of what is not stored.
 
-    ``add`` may be done in any order; ``zero`` is what it leaves out and what a product keeps.
+    ``add`` is associative and commutative; ``zero`` is neutral for it and annihilates products.
     """
 
     add: Op
@@ -30,18 +30,18 @@ class Semiring(Term):
     zero: float | int
 
     def operator(self, written: Op) -> Op:
-        """The operator that is meant where ``+`` or ``*`` is written, or another one."""
+        """The operator that ``+`` or ``*`` stands for; other operators stay the same."""
         return {Op.ADD: self.add, Op.MULTIPLY: self.multiply}.get(written, written)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypedNumber(Term):
-    """A number in every type that holds it: constants are rounded and wrap around in theirs."""
+    """A number in every type that can hold it; constants are rounded or wrap around in it."""
 
     by_type: tuple[tuple[Type, Any], ...]
 
     def of(self, kind: np.dtype[Any]) -> Any:
-        """The number in a type of numpy; ``KeyError`` if that does not hold it."""
+        """The number in a numpy type; ``KeyError`` if that cannot hold it."""
         return {type.numpy: number for type, number in self.by_type}[kind]
 
 
@@ -80,10 +80,10 @@ def make_semiring(add: Op | str, multiply: Op | str, zero: float | int) -> Semir
 
 
 def check_members(ring: Semiring, values: Array, name: str) -> None:
-    """Raise ``UserError`` if a value of a tensor is none of the semiring: its zero has to stay out.
+    """Raise ``UserError`` for a value outside of the semiring, for which zero is not neutral.
 
-    0 max -1 is 0, so negative numbers are none of max-times: a sum over what is stored and a sum
-    over everything would differ.
+    0 max -1 is 0, so max-times has no negative numbers: a sum over stored elements and a sum over
+    all elements would differ.
     """
     add = OPERATORS[ring.add].evaluate
     summed = add(np.full_like(values, ring.zero), values)

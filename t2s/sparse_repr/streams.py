@@ -5,9 +5,9 @@
 >>> s.write_values(s.compute(double, s.load(ref, values)), result)   # doctest: +SKIP
 >>> graph = s.graph()                                                # doctest: +SKIP
 
-A method takes the streams that go into a block and returns those that come out.  A stream may be
-used any number of times: its block puts every token into a channel for each use.  A stream that
-nobody uses is not put at all.
+A method takes the input streams of a block and returns its output streams.  A stream may be used
+any number of times: its block puts every token into a channel for each use.  Unused streams are not
+produced.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ __all__ = ["UNBOUNDED", "Block", "BlockKind", "EmptyFiber", "Stream", "StreamBlo
 
 @checked
 class Streams(Connections):
-    """A graph of blocks in the making; see the module's docstring."""
+    """A graph of blocks under construction; see the module's docstring."""
 
     def root(self, name: str = "root") -> Stream:
         """The reference of the only fiber of an outermost level, nested 1 deep."""
@@ -144,7 +144,7 @@ class Streams(Connections):
     def intersect(
         self, *sides: Side, name: str = "intersect"
     ) -> tuple[Stream, tuple[tuple[Stream, ...], ...]]:
-        """The coordinates that all sides have, and for each side what is beside them."""
+        """The coordinates that all sides have, and the matching tokens of each side."""
         return self._join(BlockKind.INTERSECT, sides, name)
 
     def intersect_skipping(
@@ -163,7 +163,7 @@ class Streams(Connections):
     def union(
         self, *sides: Side, name: str = "union"
     ) -> tuple[Stream, tuple[tuple[Stream, ...], ...]]:
-        """The coordinates that any side has, and for each side what is beside them, or N."""
+        """The coordinates that any side has, and the matching tokens of each side, or N."""
         return self._join(BlockKind.UNION, sides, name)
 
     def _join(
@@ -181,7 +181,7 @@ class Streams(Connections):
     def locate_dense(
         self, crd: Stream, fiber: Stream, size: int, *beside: Stream, name: str = "locate"
     ) -> tuple[Stream, ...]:
-        """Coordinates, their references in fibers of a dense level, and what is beside them."""
+        """Coordinates, their references in fibers of a dense level, and the matching tokens."""
         return self.put(locators.DenseLocator(size=size), name, crd, fiber, *beside)
 
     def locate_compressed(
@@ -236,7 +236,7 @@ class Streams(Connections):
     def union_bits(
         self, *sides: tuple[Stream, Stream], width: int | None = None, name: str = "union"
     ) -> tuple[Stream, Stream, tuple[Stream, ...]]:
-        """The same for the bits that any side has, with N where a side lacks one."""
+        """The same for the bits that any side has, with N for a side that lacks one."""
         return bitvectors.join_bits(self, BlockKind.UNION, sides, name, width)
 
     def load(
@@ -263,8 +263,8 @@ class Streams(Connections):
     ) -> Stream:
         """An ALU: an operator, or a function from expressions to an expression.
 
-        ``lost`` says of which operands are N whether there is nothing to compute: then N is put,
-        or ``instead``.
+        ``lost`` decides, from the operands that are N, whether there is nothing to compute: then
+        the result is N, or ``instead``.
         """
         if not operands:
             raise UserError(
@@ -325,7 +325,7 @@ class Streams(Connections):
     def drop(
         self, outer: Stream, inner: Stream, *beside: Stream, name: str = "drop"
     ) -> tuple[Stream, ...]:
-        """Outer coordinates (and what is beside them) whose inner lists are not empty, and these.
+        """Outer coordinates (and matching tokens) with nonempty inner lists, and these lists.
 
         Returns (outer, *beside, inner).
         """
@@ -378,13 +378,13 @@ class Streams(Connections):
         return self.put(plumbing.Fork(ways=ways), name, stream)
 
     def counted(self, crd: Stream, name: str = "count") -> Stream:
-        """The position of each coordinate in the level that is written of them."""
+        """The position of each coordinate in the written level."""
         return self.put(plumbing.Counted(), name, crd)[0]
 
     def parallelize(
         self, streams: Sequence[Stream], ways: int, *, run: int = 1, name: str = "parallelize"
     ) -> tuple[tuple[Stream, ...], ...]:
-        """Deal items out in turn, ``run`` at a time: for each lane, its part of every stream.
+        """Deal items to lanes round robin, ``run`` at a time: each lane's part of every stream.
 
         Many lanes are a tree of blocks.
         """
@@ -395,7 +395,7 @@ class Streams(Connections):
     def serialize(
         self, order: Stream, parts: Sequence[Stream], *, run: int = 1, name: str = "serialize"
     ) -> Stream:
-        """Join lanes in the order in which ``order`` was dealt out, ``run`` items at a time.
+        """Join lanes in the order in which ``order`` was dealt, ``run`` items at a time.
 
         Many lanes are a tree of blocks, and ``order`` is dealt out to its branches.
         """

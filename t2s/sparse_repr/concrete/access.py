@@ -1,4 +1,4 @@
-"""How a stage reads a tensor: as stored, or as a view that the loops can walk; located or not."""
+"""How a stage reads a tensor: as stored or as a view in loop order, located or scanned."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from t2s.sparse_repr.semiring import Semiring
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """An access by parts: its variables, what each is of the tensor, and how that is stored.
+    """An access by parts: its variables, the part of a mode that each is, and their format.
 
-    ``format`` has one mode for each variable.  ``reasons`` say why this is not the user's storage.
+    ``format`` has one mode for each variable.  ``reasons`` explain differences to the user's
+    storage.
     """
 
     variables: tuple[str, ...]
@@ -38,7 +39,7 @@ class Stored:
 
 
 def as_scanned(levels: tuple[Level, ...]) -> tuple[Level, ...]:
-    """The levels, with compressed ones in place of those that blocks do not scan as they are.
+    """The levels, with compressed ones in place of those that blocks cannot scan directly.
 
     Below a level that repeats a coordinate a singleton holds a part of a fiber: both become
     compressed, unless they are the whole tensor (COO).
@@ -116,7 +117,7 @@ def _split_parts(mode: int, name: str, splits: Sequence[SplitLoop]) -> list[tupl
 def _own_levels(
     format: Format, parts: tuple[tuple[Part, ...], ...]
 ) -> tuple[tuple[Level, ...], tuple[int, ...] | None]:
-    """The tensor's own levels, if each of them stores one of the parts."""
+    """The tensor's own levels, if each of them stores one part."""
     singles = [group[0] for group in parts if len(group) == 1]
     if len(singles) != len(parts) or sorted(map(str, singles)) != sorted(map(str, format.parts)):
         return format.levels, None
@@ -175,9 +176,9 @@ def located_by_default(
 ) -> tuple[str, ...]:
     """The tensors whose level at a loop is located into by default, sorted by name.
 
-    Dense ones in a product whose other factors a sparse level bounds.  A tensor that is also read
-    where nothing bounds it is scanned, and so is one of which a ``scan`` says so.  ``sources`` are
-    the tensors that views show, by the name of the view; a name without a format is a temporary.
+    These are dense ones in a product whose other factors are bounded by a sparse level.  A tensor
+    that is also read where nothing bounds it is scanned, as is one with a ``scan`` directive.
+    ``sources`` maps views to their tensors; a name without a format is a temporary.
     """
 
     def is_dense(access: Access) -> bool:
@@ -210,9 +211,9 @@ def located_by_default(
 def bounded_leaves(
     merge: Merge, dense: Set[Access], *, bounded: bool = False
 ) -> Iterator[tuple[Access, bool]]:
-    """The dense levels of a merge, and whether it has them at coordinates of sparse ones alone.
+    """The dense levels of a merge, and whether sparse levels bound their coordinates.
 
-    ``bounded``: what is around the merge intersects it with a sparse level.
+    ``bounded``: the enclosing merge intersects it with a sparse level.
     """
     match merge:
         case Leaf(access=access) if access in dense:
@@ -227,7 +228,7 @@ def bounded_leaves(
 
 
 def _is_sparse(merge: Merge, dense: Set[Access]) -> bool:
-    """Whether a merge has coordinates of sparse levels alone."""
+    """Whether a merge only has coordinates of sparse levels."""
     match merge:
         case Leaf(access=access):
             return access not in dense

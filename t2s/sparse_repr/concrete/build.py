@@ -1,7 +1,7 @@
 """From index notation and a schedule to concrete index notation.
 
-The steps, in order: parts of the expression that are computed first; splits; the order of the
-loops; views of tensors that the loops cannot walk; the nests; what the result is written as.
+The steps, in order: precomputed parts of the expression; splits; the order of the loops; views of
+tensors that are not stored in that order; the nests; the storage of the result.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ from t2s.sparse_repr.notation.ir import (
 
 @dataclass
 class _Builder:
-    """What has been made so far."""
+    """The program so far."""
 
     schedule: Schedule
     splits: tuple[SplitLoop, ...]
@@ -105,7 +105,7 @@ class _Builder:
     workspaces: set[str] = field(default_factory=set)
 
     def read_name(self, source: str, stored: Stored) -> str:
-        """The tensor that a stage reads; the same view is made once, and none if none is needed."""
+        """The name of the tensor, or of its view, that a stage reads; equal views are shared."""
         if not stored.reasons and self.formats[source] == stored.format:
             return source
         for view in self.views:
@@ -135,9 +135,9 @@ def build_program(
 ) -> ConcreteProgram:
     """Concrete index notation of an assignment under a schedule.
 
-    With ``hoist`` sums that do not change in all loops are computed once, unless the schedule is
-    about loops; ``adapted`` is what else is chosen then.  Raises ``UserError`` for a schedule that
-    does not fit, and for loops that cannot walk a tensor which may not be transposed.
+    With ``hoist``, loop-invariant sums are computed once, unless the schedule has directives about
+    loops; ``adapted`` has further choices.  Raises ``UserError`` for a schedule that does not fit,
+    and for loops that are discordant with a tensor that must not be transposed.
     """
     schedule = schedule or Schedule()
     try:
@@ -213,7 +213,7 @@ def _build(
     check_fused(schedule, builder.stages)
     dropped = adapted.without_zeros & choices.padded
     if choices.roomy & adapted.dense and not _target_is_dense(builder, assignment):
-        # a dense array is there also where nothing was added up
+        # a dense array also has elements to which nothing was added
         dropped |= {assignment.result.tensor}
     if dropped:
         builder.schedule = schedule.drop_zeros(*sorted(dropped))
@@ -254,7 +254,7 @@ def _build(
 
 
 def _leaves_loops(schedule: Schedule) -> bool:
-    """Whether a schedule says nothing about single loops, or which there are."""
+    """Whether a schedule has no directives about loops."""
     return all(isinstance(one, Precompute | Transpose | DropZeros) for one in schedule.directives)
 
 
@@ -270,7 +270,7 @@ def _choose_formats(
     said: Mapping[str, Precompute],
     adapted: Adaptation,
 ) -> CallChoices:
-    """The formats of the workspaces that the user does not declare, and orders of their modes."""
+    """Choose the formats of undeclared workspaces, and the orders of their modes."""
     undecided: dict[str, Sequence[Level] | None] = {}
     for result in (assignment.result for assignment in assignments[:-1]):
         directive = said.get(result.tensor)
@@ -348,7 +348,7 @@ def _writes(stage: Statement, name: str) -> bool:
 
 
 def _with_hints(error: DiscordantLoops, assignment: Assignment, schedule: Schedule) -> UserError:
-    """The error for loops that do not walk a tensor, with hints that were tried."""
+    """The error for loops that are discordant with a tensor, with verified hints."""
 
     def compiles(tried: Schedule) -> bool:
         try:
@@ -369,7 +369,7 @@ def _with_hints(error: DiscordantLoops, assignment: Assignment, schedule: Schedu
 def _summed_everywhere(assignments: Sequence[Assignment]) -> set[str]:
     """Variables that are summed over at coordinates where nothing is stored.
 
-    Beyond the end of a split dense level there are zeros, and a quotient of them is NaN.
+    A split dense level is padded with zeros, and a quotient of zeros is NaN.
     """
     found: set[str] = set()
     for assignment in assignments:
@@ -410,7 +410,7 @@ def _path(access: Access, stored: Stored, lane: str) -> LevelPath:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reads:
-    """How an assignment reads its tensors, and in which order of loops."""
+    """The reads of an assignment, and its order of loops."""
 
     reads: dict[Access, Stored]
     target: Stored
@@ -532,7 +532,7 @@ def build_nests(
 ) -> Nests:
     """Concrete index notation of ``result = value`` with loops in this order.
 
-    Sums are its terms or, with ``everywhere``, at any place outside of other sums.
+    Sums are terms of the value or, with ``everywhere``, anywhere outside of other sums.
     """
     value = _inner_signs(value)
     if isinstance(value, Sum):

@@ -1,6 +1,6 @@
-"""Directives for external functions: parts that somebody else computes [Mosaic, sec. 5].
+"""Directives for external functions, which compute parts of an assignment [Mosaic, sec. 5].
 
-A schedule knows a function only as something with a name and a capability, or by its name as text.
+A schedule only knows the name and the capability of a function, or just its name as text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from t2s.sparse_repr.notation.symbols import Notation, Tensor
 
 @runtime_checkable
 class ComputesParts(Protocol):
-    """A function of somebody else, as far as a schedule knows one."""
+    """The interface of an external function for schedules."""
 
     @property
     def name(self) -> str:
@@ -32,7 +32,7 @@ class ComputesParts(Protocol):
 
     @property
     def capability(self) -> Any:
-        """What it computes."""
+        """The statement that it computes."""
 
 
 FunctionOrName = ComputesParts | str
@@ -50,7 +50,7 @@ class BindPart(LoopDirective):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapPart(LoopDirective):
-    """A part is computed by a function, with any reshaping that makes it what that computes."""
+    """A part is computed by a function, with any reshaping that makes it match."""
 
     value: Expression
     function: FunctionOrName = field(compare=False)
@@ -84,7 +84,7 @@ class AssumeExtents(LoopDirective):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsOnDevice(LoopDirective):
-    """What is left of the assignment is computed by streams on a device, reached over a link."""
+    """The rest of the assignment is computed by streams on a device, reached over a link."""
 
     device: Any = field(compare=False)
     link: Any = field(default=None, compare=False)
@@ -92,7 +92,7 @@ class StreamsOnDevice(LoopDirective):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreInOrder(LoopDirective):
-    """A dense tensor is copied with its modes in this order in memory, and read there from now."""
+    """A dense tensor is copied with its modes in this order in memory, and read from the copy."""
 
     tensor: str
     modes: tuple[int, ...]
@@ -118,7 +118,7 @@ class ExternalSchedule(PatternSchedule):
 
     @property
     def has_external(self) -> bool:
-        """Whether parts are computed by external functions, so that a plan comes of it."""
+        """Whether external functions compute parts, so that the result is a plan."""
         return any(isinstance(directive, EXTERNAL_DIRECTIVES) for directive in self.directives)
 
     def bind(
@@ -126,8 +126,8 @@ class ExternalSchedule(PatternSchedule):
     ) -> Self:
         """Compute a part of the expression by an external function, as it stands.
 
-        ``trusted`` properties of operands are not checked on the values.  With ``else_=None`` a
-        condition that does not hold in a run is an error; otherwise the part is computed by loops.
+        ``trusted`` properties of operands are not checked on their values.  With ``else_=None`` a
+        failing condition in a run is an error; otherwise the part is then computed by loops.
         """
         location = user_location()
         _check_part("bind", part, function, location)
@@ -155,10 +155,10 @@ class ExternalSchedule(PatternSchedule):
         """Compute a part of the expression by an external function: ``map(B[i, j] * x[j], f)``.
 
         Variables are fixed, fused and promoted, operands transposed and converted, and extents
-        tiled, until the part is what the function computes, with as few fixed variables as can
-        be.  ``pad=False`` has no tiles padded; ``densify`` allows sparse operands to become dense.
+        tiled to match the statement of the function, with as few fixed variables as possible.
+        ``pad=False`` forbids padded tiles; ``densify`` allows sparse operands to become dense.
 
-        Raises ``UserError`` for what is not a part and a function.
+        Raises ``UserError`` for anything but a part and a function.
         """
         known = isinstance(function, str) and function in {one.value for one in LoopPattern}
         if known or isinstance(function, LoopPattern) or not isinstance(part, Notation):
@@ -214,7 +214,7 @@ class ExternalSchedule(PatternSchedule):
         )
 
     def streams(self, device: Any = "ideal", *, link: Any = None) -> Self:
-        """Compute what is left of the assignment by streams, on a device of the simulator.
+        """Compute the rest of the assignment by streams, on a device of the simulator.
 
         ``link`` is an ``external.HostLink`` to the device's memory.  Where a part is computed on
         the same device its link is taken if none is given; without any the memory is the host's.
@@ -224,7 +224,7 @@ class ExternalSchedule(PatternSchedule):
     def store(self, tensor: Any, *modes: int) -> Self:
         """Copy a dense tensor with its modes in this order in memory: ``store(D, 1, 0)``.
 
-        What is computed behind it reads the copy, by columns here.
+        Later parts read the copy, by columns here.
         """
         location = user_location()
         numbers = tuple(as_int(mode) for mode in modes)
@@ -241,7 +241,7 @@ class ExternalSchedule(PatternSchedule):
         )
 
     def assume(self, condition: str) -> Self:
-        """Say what holds of the extents of variables: ``assume("i % 16 == 0 and j <= 255")``.
+        """Declare a condition on the extents of variables: ``assume("i % 16 == 0 and j <= 255")``.
 
         Conditions of functions are proved from it, and every run checks it.
         """

@@ -1,8 +1,8 @@
-"""The program that loops on this CPU run for a statement of a plan: their order is ours to choose.
+"""The loops on this CPU for a statement of a plan, in an order of our choice.
 
-Dense arrays are read in any order, by their steps, so only sparse tensors say which loops come
-first.  Among what they leave, the loops walk sparse tensors once, write sparse results in order,
-and go through dense arrays along memory.
+Dense arrays can be read in any order, by their strides, so only sparse tensors constrain the order
+of loops.  Within these constraints the loops walk sparse tensors once, write sparse results in
+order, and traverse dense arrays along memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MemoryOrders = tuple[tuple[str, tuple[int, ...]], ...]
 
 @lru_cache(maxsize=256)
 def program_in_loops(assignment: Assignment, memory: MemoryOrders = ()) -> ConcreteProgram:
-    """The loops of a statement, for dense arrays whose modes are in memory as ``memory`` says.
+    """The loops of a statement; ``memory`` has the memory order of the modes of dense arrays.
 
     Tensors whose levels the loops do not walk are transposed.
     """
@@ -51,7 +51,7 @@ class _Path:
 def order_of_loops(
     assignment: Assignment, memory: Mapping[str, tuple[int, ...]]
 ) -> tuple[str, ...] | None:
-    """The best order; ``None`` where sparse tensors allow none, or sums are not all outside."""
+    """The best order; ``None`` if sparse tensors allow none, or sums are nested."""
     value = assignment.value
     inner = value.value if isinstance(value, Sum) else value
     variables = all_variables(assignment)
@@ -85,7 +85,7 @@ def _fits(path: _Path, order: Sequence[str]) -> bool:
 
 
 def _badness(order: Sequence[str], paths: Sequence[_Path]) -> tuple[int, ...]:
-    """What to avoid, the worst first; of equal orders the first one is taken."""
+    """The cost of an order, most important criterion first."""
     result = paths[0]
     summed = [name for name in order if name not in result.variables]
     again, jumps, against = 0, 0, 0
@@ -110,6 +110,6 @@ def _badness(order: Sequence[str], paths: Sequence[_Path]) -> tuple[int, ...]:
 
 
 def order_in_memory(array: Any) -> tuple[int, ...]:
-    """The modes of an array, the one with the largest steps first."""
+    """The modes of an array by decreasing stride."""
     modes = range(array.ndim)
     return tuple(sorted(modes, key=lambda mode: (-abs(array.strides[mode]), mode)))

@@ -1,4 +1,4 @@
-"""What concrete index notation computes: its loops, run one by one on dense numpy arrays."""
+"""The interpreter of concrete index notation: its loops, one by one, on dense numpy arrays."""
 
 from __future__ import annotations
 
@@ -38,11 +38,10 @@ def interpret_program(
 ) -> Array:
     """The result, as a dense array, for dense inputs; ``extents`` of all variables by name.
 
-    Values are computed in the type ``kind``.  ``stored`` says of tensors that are read where they
-    store something, ``places`` where workspaces do, by their values and where these are; others
-    store everything.
+    Values are computed in the type ``kind``.  ``stored`` has masks of stored elements of inputs,
+    ``places`` computes those of workspaces from their values and presence; others store everything.
 
-    Takes time in proportion to the iterations of the loops: for small inputs.
+    The time is proportional to the iterations of the loops, so use small inputs.
     """
     memory: Memory = {name: np.asarray(value, kind) for name, value in inputs.items()}
     _add_views(program, memory, tuple(memory))
@@ -76,7 +75,7 @@ def interpret_program(
 
 
 def _add_views(program: ConcreteProgram, memory: Memory, sources: Sequence[str]) -> None:
-    """The views of these tensors that stages read."""
+    """Add the views of these tensors that stages read."""
     stored = {result_of(stage).tensor for stage in program.stages}
     for view in program.views:
         if view.source in sources and view.name not in stored:
@@ -90,7 +89,7 @@ def _zeros(access: Access, extents: Mapping[str, int], kind: Any, semiring: Semi
 
 @dataclass(frozen=True, slots=True)
 class _Loops:
-    """What loops run on."""
+    """The state of the interpreted loops."""
 
     memory: Memory
     stored: dict[str, Array]
@@ -177,7 +176,7 @@ def _apply(operator: Op, one: Any, other: Any = None) -> Any:
 
 
 def read_view(view: View, source: Array, zero: float = 0) -> Array:
-    """The view of a dense array; what lies beyond the source is ``zero``."""
+    """The view of a dense array; elements beyond the source are ``zero``."""
     shape = tuple(min(p.extent(source.shape[p.mode]) for p in parts) for parts in view.parts)
     result = np.full(shape, zero, source.dtype)
     for point in product(*map(range, shape)):
@@ -188,7 +187,7 @@ def read_view(view: View, source: Array, zero: float = 0) -> Array:
 
 
 def write_view(view: View, written: Array, shape: tuple[int, ...]) -> Array:
-    """The array of that shape that a written view means."""
+    """The array of a shape from a written view."""
     result = np.zeros(shape, written.dtype)
     for point in product(*map(range, written.shape)):
         where = _source_point(view, point, len(shape))

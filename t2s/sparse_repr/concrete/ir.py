@@ -1,4 +1,4 @@
-"""Concrete index notation: in which loops an assignment is computed, and from which arrays.
+"""Concrete index notation: the loops and the arrays of an assignment.
 
 A program is a list of *stages* that run one after another; each stage is one graph.  A stage is a
 loop nest: ``Forall`` over a variable, ``Where`` a producer computes a temporary that its consumer
@@ -163,7 +163,7 @@ class SplitLoop(Term):
 
 @dataclass(frozen=True, slots=True)
 class Adaptation:
-    """What the inputs of a call have shown.
+    """Choices that follow from the inputs of a call.
 
     There are terms to sum in two stages, ``dense`` workspaces, those that store no zeros, and
     ``hollow`` ones, many of whose rows are empty.
@@ -180,7 +180,7 @@ UNKNOWN_SIZES = Adaptation()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConcreteProgram(Term):
-    """Stages in order, and the tensors that they use.
+    """The stages in order, and the tensors that they use.
 
     ``tensors`` has the formats of all tensors of the stages: the user's, views, workspaces.
     ``result`` is the user's result; ``written`` the tensor that the last stage stores for it.
@@ -252,7 +252,7 @@ def split_names(names: Sequence[str], splits: Sequence[SplitLoop]) -> tuple[str,
 
 
 def result_of(statement: Statement) -> Access:
-    """What a statement computes."""
+    """The result of a statement."""
     match statement:
         case Assign(result=result):
             return result
@@ -279,7 +279,7 @@ def assigns_of(statement: Statement) -> Iterator[Assign]:
 
 
 def reads_of(statement: Statement) -> tuple[Access, ...]:
-    """What a statement reads from outside: not the temporaries of its own producers."""
+    """The external reads of a statement, without temporaries of its own producers."""
     assigns = tuple(assigns_of(statement))
     made = {assign.result.tensor for assign in assigns[1:]}
     made |= {result_of(term.producer).tensor for term in walk(statement) if isinstance(term, Where)}

@@ -1,4 +1,4 @@
-"""Views made real: tensors as a stage reads them, and the result from what a stage wrote."""
+"""Materialize views: tensors in the form that a stage reads, and the result from a written view."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def source_coordinates(view: View, table: Array, order: int) -> Array:
 def written_tensor(
     view: View, written: SparseTensor, shape: Sequence[int], format: Format
 ) -> SparseTensor:
-    """The user's result of what a stage wrote for it."""
+    """The user's result from the view that a stage wrote."""
     if shape == written.shape and format == written.format and _trivial(view):
         return as_stored(shape, format, written.levels, written.values, fill=written.fill)
     table, values = written.coordinates()
@@ -67,7 +67,7 @@ def written_tensor(
 
 
 def _stored(written: SparseTensor, values: Array) -> Array:
-    """The values that count: not zeros that only the lanes of a block made the tensor store."""
+    """The stored values, without zeros that only the lanes of a block added."""
     levels = written.format.levels
     in_blocks = bool(levels) and levels[-1].full
     return values != written.fill if in_blocks else np.ones(len(values), bool)
@@ -78,9 +78,9 @@ def _trivial(view: View) -> bool:
 
 
 def as_blocks_need_it(tensor: SparseTensor) -> SparseTensor:
-    """The tensor, stored anew if it cannot be scanned as it is.
+    """The tensor, converted if blocks cannot scan it directly.
 
-    That is so if a level below one that is not dense has an empty fiber, and if a list of
+    That is the case if a level below a non-dense one has an empty fiber, or if a list of
     coordinates is not sorted.
     """
     if tensor.format.coordinate_list:
@@ -107,7 +107,7 @@ def _repeats(table: Array) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """How the last stage stores the result."""
+    """The storage of the result of the last stage."""
 
     stored: Stored
 
@@ -121,7 +121,7 @@ def written_result(
     lane: str = "",
     gaps: bool = True,
 ) -> Written:
-    """What to store for a result with these levels when the loops are in this order.
+    """The storage of a result with these levels, written by loops in this order.
 
     ``covered`` are the outermost loops that visit all coordinates of their variables, ``lane`` is
     the variable over the lanes of vectors, the innermost one.  ``read_too``: the expression reads

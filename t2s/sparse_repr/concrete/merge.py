@@ -66,7 +66,7 @@ def merge_of(value: Expression, variable: str, semiring: Semiring = PLUS_TIMES) 
 
 
 def _support(value: Expression, variable: str, semiring: Semiring) -> Iterator[Merge]:
-    """The coordinates at which an expression is not what it is elsewhere; nothing of constants."""
+    """The coordinates at which an expression differs from its value elsewhere."""
     match value:
         case Access(variables=variables):
             if variable in variables:
@@ -96,7 +96,7 @@ def is_everywhere(value: Expression, variable: str, semiring: Semiring) -> bool:
 
 
 def is_unbounded(merge: Merge) -> bool:
-    """Whether a merge has all coordinates of its variable, whatever is stored."""
+    """Whether a merge has all coordinates of its variable, regardless of stored entries."""
     match merge:
         case Everything() | Either(everything=True):
             return True
@@ -142,7 +142,7 @@ def either(*members: Merge, everything: bool) -> Merge:
 
 
 def expression_of(statement: Statement) -> Expression:
-    """What a statement assigns, with the temporaries of its own producers put in."""
+    """The assigned expression of a statement, with its producers' temporaries substituted."""
     return _expression(statement, {})
 
 
@@ -164,7 +164,7 @@ def _expression(statement: Statement, made: Mapping[str, Expression]) -> Express
 def covered_loops(
     value: Expression, order: Sequence[str], formats: Mapping[str, Format], semiring: Semiring
 ) -> tuple[str, ...]:
-    """The outermost loops, as many as visit all coordinates in all iterations around them.
+    """The outermost loops that visit all coordinates in every iteration.
 
     ``value`` may have sums; ``formats`` are those in which its tensors are read.
     """
@@ -187,7 +187,7 @@ def covered_loops(
 
 
 def without_sums(value: Expression) -> Expression:
-    """What the sums of an expression add up."""
+    """The expression without its sums."""
     return rewrite(value, lambda term: term.value if isinstance(term, Sum) else None)
 
 
@@ -196,7 +196,7 @@ LevelIsFull = Callable[[Access, str], bool]
 
 
 def is_full(merge: Merge, variable: str, level_is_full: LevelIsFull, missing: Set[Access]) -> bool:
-    """Whether a merge has all coordinates, where ``missing`` accesses may not be there at all."""
+    """Whether a merge has all coordinates even if ``missing`` accesses are absent."""
     match merge:
         case Everything():
             return True
@@ -213,7 +213,7 @@ def is_full(merge: Merge, variable: str, level_is_full: LevelIsFull, missing: Se
 def lose_partial(
     merge: Merge, variable: str, level_is_full: LevelIsFull, missing: set[Access]
 ) -> None:
-    """Remember the operands of a union that are not there at every coordinate."""
+    """Collect the operands of a union that may be absent at some coordinate."""
     match merge:
         case Both(members=members):
             for member in members:

@@ -1,4 +1,4 @@
-"""What directives say about single loops: what is located, lanes, fused loops, skipping."""
+"""Annotations of single loops from directives: located tensors, lanes, fused loops, skipping."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def check_directives(
     variables: Sequence[str],
     tensors: Sequence[str],
 ) -> None:
-    """Raise ``UserError`` for directives that name what is not there.
+    """Raise ``UserError`` for directives that name unknown variables or tensors.
 
     ``read`` are the accesses of the expression, ``variables`` all loops after the splits,
     ``tensors`` those that may be converted.
@@ -189,7 +189,7 @@ def check_directives(
 
 
 def _check_runs(schedule: Schedule, variables: Sequence[str]) -> None:
-    """The parts of a fused loop are there to be dealt to lanes."""
+    """Check that parts of a fused loop are dealt to lanes."""
     dealt = {one.variable for one in schedule.directives if isinstance(one, Parallelize)}
     names = {*variables, *(one.fused for one in schedule.fused)}
     split: set[str] = set()
@@ -265,7 +265,7 @@ def _check_fuse(one: FuseVariables, schedule: Schedule, variables: Sequence[str]
 
 
 def check_fused(schedule: Schedule, stages: Sequence[Statement]) -> None:
-    """Raise ``UserError`` where fused loops are not right inside of each other."""
+    """Raise ``UserError`` unless fused loops are directly nested."""
     for one in schedule.fused:
         for stage in stages:
             _check_nested(one, stage)

@@ -1,4 +1,4 @@
-"""The order of the loops, given by the user or allowed by the storage; the parts of splits."""
+"""The order of the loops, from the user or from the storage; the parts of splits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from t2s.sparse_repr.notation.ir import Access, Sum, accesses
 class LevelPath:
     """The variables of a tensor in the order of its levels.
 
-    ``free``: the order of its levels may be changed without asking (dense tensors).
+    ``free``: the order of its levels may be changed silently (dense tensors).
     """
 
     tensor: str
@@ -43,9 +43,9 @@ class LevelPath:
 
 
 def choose_order(variables: Sequence[str], paths: Sequence[LevelPath]) -> tuple[str, ...]:
-    """An order that fits as many paths as possible, those that are not free first.
+    """An order that fits as many paths as possible, giving priority to those that are not free.
 
-    Among variables that may come next the first one in ``variables`` does.
+    Ties are broken by the order of ``variables``.
     """
     after: dict[str, set[str]] = {name: set() for name in variables}
     for path in sorted(paths, key=lambda path: path.free):
@@ -84,7 +84,7 @@ def check_order(
 
 
 class DiscordantLoops(Exception):
-    """Loops that do not walk a tensor level by level, among the ``loops`` of all stages."""
+    """Loops discordant with a tensor's order of levels, among the ``loops`` of all stages."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ def candidate_orders(error: DiscordantLoops) -> list[tuple[str, ...]]:
 
 
 def discordant(error: DiscordantLoops, orders: Sequence[str], *, transposes: bool) -> UserError:
-    """The error for the user; ``orders`` of all loops would do, and so may a conversion."""
+    """The error; ``orders`` of all loops, and possibly a conversion, would resolve it."""
     path, given = error.path, error.given
     fits = any(_all_fit(order, error.paths) for order in candidate_orders(error))
     stored = ", ".join(path.variables)
@@ -140,8 +140,8 @@ def apply_splits(
 ) -> tuple[tuple[SplitLoop, ...], tuple[str, ...]]:
     """The splits of directives, and all loops after them.
 
-    ``before`` are splits that were made already; ``exact`` the variables whose splits may not go
-    beyond the end, to which their parts are added.
+    ``before`` are earlier splits; ``exact`` has the variables whose splits must divide their
+    extents, to which their parts are added.
     """
     after = list(variables)
     splits: list[SplitLoop] = []
@@ -194,7 +194,7 @@ def _check_factor(one: SplitVariable, before: Sequence[SplitLoop]) -> None:
         )
 
 
-# What concrete index notation promises to what reads it.
+# Invariants of concrete index notation.
 
 
 def verify_program(program: ConcreteProgram) -> None:
@@ -248,7 +248,7 @@ def _verify_sums(statement: Statement, summed: tuple[str, ...]) -> None:
 
 
 def _verify_notes(loop: Forall) -> None:
-    """What a loop says about itself fits the loop."""
+    """Check the annotations of a loop."""
     name = loop.variable
     fits = loop.lanes > 0 and loop.run > 0 and loop.vector >= 0
     _require(fits, f"the loop over {name} has no lanes")

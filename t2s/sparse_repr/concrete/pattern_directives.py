@@ -46,7 +46,7 @@ class LoopDirective(Term):
 class ParallelLoop(LoopDirective):
     """The loop over a variable becomes a pattern; ``factor`` iterations at a time.
 
-    Without a factor that of the environment holds.
+    By default the factor is that of the environment.
     """
 
     variable: str
@@ -56,7 +56,7 @@ class ParallelLoop(LoopDirective):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerate(LoopDirective):
-    """``ParallelLoop``, and before the loop what it reads is brought on chip."""
+    """A ``ParallelLoop`` whose operands are brought on chip before it."""
 
     variable: str
     pattern: LoopPattern
@@ -88,7 +88,7 @@ PATTERN_DIRECTIVES = (ParallelLoop, Accelerate, SetEnvironment, PromoteSums, Com
 
 
 def variable_name(value: Any) -> str:
-    """The name of a variable or a tensor that a directive is given."""
+    """The name of a directive's argument, a variable or a tensor."""
     name = value if isinstance(value, str) else getattr(value, "name", None)
     if not isinstance(name, str):
         raise UserError(
@@ -176,11 +176,11 @@ class PatternSchedule:
         return self._with(_environment(name, value, user_location()))
 
     def promote_sums(self) -> Self:
-        """Take sums into scalars on chip; that is done where it can be also without asking."""
+        """Keep sums in scalars on chip, which is also the default if possible."""
         return self._with(PromoteSums(location=user_location()))
 
     def communicate(self, tensor: Any, variable: Any) -> Self:
-        """Move the result off the chip once, behind all iterations of the loop over a variable."""
+        """Move the result off the chip once, after all iterations of the loop over a variable."""
         return self._with(
             Communicate(
                 tensor=variable_name(tensor),
@@ -212,7 +212,7 @@ def _environment(name: Any, value: Any, location: SourceLocation) -> SetEnvironm
 
 
 def said_of_patterns(one: LoopDirective) -> tuple[Hashable, str, str] | None:
-    """What a directive is about, what it does to that, and how it is said once."""
+    """The subject of a directive, its effect on it, and how to combine duplicates."""
     match one:
         case ParallelLoop(variable=name) | Accelerate(variable=name):
             return name, f"the loop over {name} has a pattern", f"one parallel({name!r}, ...)"

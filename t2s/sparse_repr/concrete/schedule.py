@@ -1,4 +1,4 @@
-"""Schedules: how an assignment becomes loops.  Each directive is a value with the user's line."""
+"""Schedules of assignments.  Each directive is a value with the user's line."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Locate(LoopDirective):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanLevels(LoopDirective):
-    """Dense levels are scanned also where they would be located into by default.
+    """Dense levels are scanned even if the default is to locate into them.
 
     That of ``tensor`` at ``variable``; all of the tensor, or of all tensors, if one is empty.
     """
@@ -59,7 +59,7 @@ class ScanLevels(LoopDirective):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parallelize(LoopDirective):
-    """The coordinates of a variable are dealt to copies of what is inside of its loop."""
+    """The coordinates of a variable are dealt to copies of its loop body."""
 
     variable: str
     lanes: int
@@ -67,7 +67,7 @@ class Parallelize(LoopDirective):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FuseVariables(LoopDirective):
-    """The loops over ``outer`` and, right inside of it, ``inner`` become one over ``fused``."""
+    """The directly nested loops over ``outer`` and ``inner`` become one over ``fused``."""
 
     outer: str
     inner: str
@@ -91,7 +91,7 @@ class Skip(LoopDirective):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transpose(LoopDirective):
-    """These tensors may be converted to an order of levels that fits; all if there is none."""
+    """These tensors may be converted to a fitting order of levels; all if none is named."""
 
     tensors: tuple[str, ...]
 
@@ -107,7 +107,7 @@ class DropZeros(LoopDirective):
 class Precompute(LoopDirective):
     """A part of the expression is computed first, into a workspace.
 
-    ``format`` and the variables ``over`` of the workspace are ``None`` where they are not said.
+    ``format`` and the variables ``over`` of the workspace are ``None`` if not specified.
     Streams compute it in a stage of its own, Capstan inside of the loops around the part.
     """
 
@@ -119,7 +119,7 @@ class Precompute(LoopDirective):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule(ExternalSchedule):
-    """A list of directives; every method returns a longer one.
+    """A list of directives; every method returns an extended one.
 
     ``Schedule().reorder("i", "k", "j").transpose(B)``
     """
@@ -166,8 +166,8 @@ class Schedule(ExternalSchedule):
     def scan(self, tensor: Any = None, variable: Any = None) -> Schedule:
         """Scan the dense level of a tensor at a variable, and intersect it with the others.
 
-        Without a variable that holds for all dense levels of the tensor, without a tensor for those
-        of all tensors.  By default they are located into where another operand bounds the loop.
+        Without a variable it applies to all dense levels of the tensor, without a tensor to those
+        of all tensors.  By default they are located into if another operand bounds the loop.
         """
         location = user_location()
         if tensor is None and variable is not None:
@@ -182,7 +182,7 @@ class Schedule(ExternalSchedule):
     def parallelize(self, variable: Any, lanes: int) -> Schedule:
         """Deal the coordinates of a loop to ``lanes`` copies of its body [SAM, sec. 4.4].
 
-        The results are joined in order behind the copies, so nothing else changes.
+        The results are joined in order after the copies, so nothing else changes.
         """
         location = user_location()
         count = as_int(lanes)
@@ -196,7 +196,7 @@ class Schedule(ExternalSchedule):
         return self._with(Parallelize(variable=name, lanes=count, location=location))
 
     def fuse(self, outer: Any, inner: Any, fused: Any) -> Schedule:
-        """Make one loop of two, the inner one right inside of the outer one.
+        """Fuse two directly nested loops.
 
         ``fused`` counts the coordinates of both, ``outer * extent(inner) + inner``: those that are
         there, one after the other.  So ``parallelize(fused, 4)`` deals entries, however long the
@@ -208,7 +208,7 @@ class Schedule(ExternalSchedule):
         )
 
     def skip(self, variable: Any) -> Schedule:
-        """Intersect compressed levels by skipping what another one lacks [SAM, sec. 4.2]."""
+        """Skip coordinates that another level lacks, where levels intersect [SAM, sec. 4.2]."""
         return self._with(Skip(variable=variable_name(variable), location=user_location()))
 
     def vectorize(self, variable: Any, lanes: int) -> Schedule:
@@ -230,7 +230,7 @@ class Schedule(ExternalSchedule):
     def transpose(self, *tensors: Any) -> Schedule:
         """Allow that tensors are converted to an order of levels that fits the loops.
 
-        Without an argument that holds for all tensors.  Dense tensors may always be converted.
+        Without an argument it applies to all tensors.  Dense tensors may always be converted.
         """
         names = tuple(variable_name(tensor) for tensor in tensors)
         return self._with(Transpose(tensors=names, location=user_location()))
@@ -239,8 +239,8 @@ class Schedule(ExternalSchedule):
         """Do not store zeros of these tensors: the result, which is meant without an argument, and
         workspaces.
 
-        A zero that was computed, as that of ``max(A(i,j), 0)`` for a negative element of A, is
-        stored otherwise.
+        By default a computed zero, such as ``max(A(i,j), 0)`` for a negative element of A, is
+        stored.
         """
         names = tuple(variable_name(tensor) for tensor in tensors)
         return self._with(DropZeros(tensors=names, location=user_location()))
@@ -332,7 +332,7 @@ class Schedule(ExternalSchedule):
 def _workspace(
     given: object,
 ) -> tuple[str | None, Format | None, tuple[str, ...] | None]:
-    """The name of a workspace, and its format and its variables where they are said."""
+    """The name of a workspace, and its format and variables if specified."""
     match given:
         case str():
             found = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*(?:\(([\w\s,]*)\))?\s*", given)
@@ -350,7 +350,7 @@ def _workspace(
 
 
 def check_once(schedule: Schedule) -> None:
-    """Raise ``UserError`` for a directive that is there twice for the same loop."""
+    """Raise ``UserError`` for duplicate directives of a loop."""
     found: dict[Hashable, LoopDirective] = {}
     for directive in schedule.directives:
         said = _said(directive)
@@ -369,7 +369,7 @@ def check_once(schedule: Schedule) -> None:
 
 
 def _said(one: LoopDirective) -> tuple[Hashable, str, str] | None:
-    """What a directive is about, what it does to that, and how it is said once."""
+    """The subject of a directive, its effect on it, and how to combine duplicates."""
     match one:
         case OrderLoops():
             return None, "the loops are ordered", "one reorder() of all loops"

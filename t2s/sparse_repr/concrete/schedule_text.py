@@ -19,7 +19,7 @@ from t2s.sparse_repr.notation.symbols import Notation, Tensor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Form:
-    """How a directive is written, and what it appends; ``count`` is ``None`` for any number."""
+    """The syntax of a directive, and the method it calls; ``count`` is ``None`` for any number."""
 
     shown: str
     count: int | None
@@ -27,9 +27,9 @@ class _Form:
 
 
 def parse_schedule(text: str, *, location: SourceLocation | None = None) -> Schedule:
-    """The schedule of directives separated by commas, semicolons or spaces.
+    """Parse directives separated by commas, semicolons or spaces.
 
-    Raises ``UserError`` for a directive that there is not, and for arguments that do not fit.
+    Raises ``UserError`` for an unknown directive, and for arguments that do not fit.
     """
     if not isinstance(text, str):
         raise UserError("a schedule is a text", location=location, given=repr(text))
@@ -74,7 +74,7 @@ def _calls(text: str, location: SourceLocation | None) -> list[tuple[str, list[s
 
 
 def _closing(text: str) -> int | None:
-    """Where the parenthesis that was opened before the text is closed."""
+    """The position of the closing parenthesis for one opened before the text."""
     depth = 1
     for at, letter in enumerate(text):
         depth += (letter == "(") - (letter == ")")
@@ -150,7 +150,7 @@ def _mapped(name: str) -> Callable[[Schedule, list[str], SourceLocation | None],
 
 
 def _is_external(part: str = "", function: str = "") -> bool:
-    """Whether a ``map`` is of a part of the expression, and not of a loop."""
+    """Whether a ``map`` is of a part of the expression rather than a loop."""
     return "." in function or not part.isidentifier()
 
 

@@ -1,4 +1,4 @@
-"""What streams refuse because it is said for Capstan, or for external functions."""
+"""Directives that streams refuse because they are for Capstan, or for external functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from t2s.sparse_repr.notation.ir import Assignment
 
 
 def refuse_patterns(schedule: Schedule, assignment: Assignment) -> None:
-    """Raise ``UnsupportedError`` for directives and places that only Capstan knows."""
+    """Raise ``UnsupportedError`` for directives and places that only Capstan supports."""
     refuse_external(schedule, "streams do not know it")
     for directive in schedule.directives:
         if isinstance(directive, PATTERN_DIRECTIVES):
@@ -32,7 +32,7 @@ def refuse_patterns(schedule: Schedule, assignment: Assignment) -> None:
 
 
 def refuse_external(schedule: Schedule, why: str) -> None:
-    """Raise ``UnsupportedError`` for directives that only plans of external functions know."""
+    """Raise ``UnsupportedError`` for directives that only plans of external functions support."""
     for directive in schedule.directives:
         if isinstance(directive, EXTERNAL_DIRECTIVES):
             raise UnsupportedError(

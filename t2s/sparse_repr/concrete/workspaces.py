@@ -1,8 +1,8 @@
-"""Parts of an expression that are assigned to a workspace before it: by ``precompute``, inner sums.
+"""Parts of an expression that are first assigned to a workspace: by ``precompute``, and inner sums.
 
-A sum over variables that only the part has goes with it where what is between the two is linear in
-the part: factors can be taken out of a sum, and terms or divisors cannot.  Elsewhere the workspace
-has these variables, and the sum stays.
+A sum over variables that only the part has moves with it if everything between the two is linear in
+the part: factors can be moved out of a sum, terms or divisors cannot.  Otherwise the workspace
+keeps these variables, and the sum stays.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from t2s.sparse_repr.semiring import PLUS_TIMES
 def precompute(
     assignment: Assignment, schedule: Schedule
 ) -> tuple[tuple[Assignment, Precompute | None], ...]:
-    """The assignments to workspaces, in order, with their directives, and what is left."""
+    """The assignments to workspaces, in order, with their directives, and the remaining one."""
     done: list[tuple[Assignment, Precompute | None]] = [(assignment, None)]
     for one in schedule.directives:
         if isinstance(one, Precompute):
@@ -62,7 +62,7 @@ def _declaring(assignment: Assignment, tensor: TensorDeclaration) -> Assignment:
 
 
 def _place_of(one: Precompute, assignments: Sequence[Assignment]) -> int:
-    """The assignment that has the part."""
+    """The assignment that contains the part."""
     counts = [
         sum(term == one.value for term in walk(_gathered(made.value, one.value)))
         for made in assignments
@@ -85,7 +85,7 @@ def _place_of(one: Precompute, assignments: Sequence[Assignment]) -> int:
 
 
 def _terms(value: Expression) -> list[Expression]:
-    """What the additions at the top of an expression join."""
+    """The terms that the additions at the top of an expression join."""
     match value:
         case Combine(operator=operator, left=left, right=right) if operator in ADDITIVE:
             return [*_terms(left), *_terms(right)]
@@ -102,7 +102,7 @@ def _factors(value: Expression) -> list[Expression]:
 
 
 def _gathered(value: Expression, part: Expression) -> Expression:
-    """The expression with the factors of a part next to each other: ``C*D`` is one of ``B*C*D``."""
+    """The expression with the factors of a part made adjacent: ``C*D`` in ``B*C*D``."""
     wanted = _factors(part)
 
     def visit(term: Term) -> Term:
@@ -143,7 +143,7 @@ def _take_out(assignment: Assignment, one: Precompute) -> tuple[Assignment, Assi
     tensors = (*assignment.tensors, declared)
     taken = tuple(name for name in free_variables(one.value) if name not in needed)
     part = one.value
-    if taken and _joins_terms(part):  # else each of its terms would be summed on its own
+    if taken and _joins_terms(part):  # otherwise each of its terms would be summed separately
         part = Sum(variables=taken, value=part)
     workspace = make_assignment(result, part, tensors, assignment.location)
     workspace = replace(workspace, semiring=assignment.semiring)
@@ -151,7 +151,7 @@ def _take_out(assignment: Assignment, one: Precompute) -> tuple[Assignment, Assi
 
 
 def _check_over(one: Precompute, needed: tuple[str, ...], inside: tuple[str, ...]) -> None:
-    """The user's variables are all that the workspace needs, and none that the part has not."""
+    """Check that the user's variables are those that the workspace needs, and that the part has."""
     assert one.over is not None
     fits = set(needed) <= set(one.over) <= set(inside) and len(set(one.over)) == len(one.over)
     if not fits:
@@ -202,11 +202,11 @@ def _variables_outside(value: Expression, part: Expression) -> set[str]:
 
 
 def _sums_that_stay(value: Expression, part: Expression) -> set[str]:
-    """The variables of sums around a part that is not a factor of what is summed up."""
+    """The variables of sums around a part that is not a factor of their terms."""
     found: set[str] = set()
 
     def visit(term: Term, around: tuple[str, ...]) -> None:
-        """``around`` are the variables of sums with nothing but factors in between."""
+        """``around`` are the variables of sums with only factors in between."""
         match term:
             case _ if term == part:
                 found.difference_update(around)
@@ -225,7 +225,7 @@ def _sums_that_stay(value: Expression, part: Expression) -> set[str]:
 
 
 def _replaced(value: Expression, part: Expression, access: Access, needed: set[str]) -> Expression:
-    """The expression with the part replaced; sums over variables only in the part go with it."""
+    """The expression with the part replaced, and sums over variables of the part alone dropped."""
 
     def visit(term: Term) -> Term:
         if term == part:
@@ -246,7 +246,7 @@ def hoist_sums(
     free: Set[str] = frozenset(),
     apart: Set[Sum] = frozenset(),
 ) -> tuple[Assignment, ...]:
-    """The assignments to workspaces, and what is left of the assignment.
+    """The assignments to workspaces, and the remaining assignment.
 
     ``sum(j,f, A(i,j)*X(j,f)*W(f,k))`` as one nest adds up ``X(j,f)*W(f,k)`` for every i again.  A
     sum of factors that not all loops change is computed once: first those of few variables.  So are
@@ -318,10 +318,10 @@ def hoist_sums(
 
 
 def _invariant(factors: Sequence[Expression], name: str) -> list[Expression] | None:
-    """The factors whose product can be summed over a variable apart from the others.
+    """The factors whose product can be summed over a variable separately.
 
-    Those that have it, and all whose variables these have: they only make the product smaller.
-    ``None`` if that leaves no loop out.
+    These are the factors with the variable, and all whose variables those have, which only make the
+    product sparser.  ``None`` if no loop is saved.
     """
     inside = _variables([factor for factor in factors if name in variables_of(factor)])
     group = [one for one in factors if variables_of(one) and {*variables_of(one)} <= inside]
@@ -332,7 +332,7 @@ def _invariant(factors: Sequence[Expression], name: str) -> list[Expression] | N
 def _joined(
     factors: Sequence[Expression], base: Expression, loops: Sequence[str], assignment: Assignment
 ) -> list[Expression] | None:
-    """The factors at the variables of one, if they join sparse operands again in a loop around."""
+    """The factors at the variables of one, if an outer loop repeats their sparse join."""
     inside = set(variables_of(base))
     group = [one for one in factors if variables_of(one) and {*variables_of(one)} <= inside]
     sparse = [
@@ -350,7 +350,7 @@ def _joined(
 
 
 def _loops(assignment: Assignment, free: Set[str]) -> tuple[str, ...]:
-    """The order in which the stored levels let the loops of an assignment come."""
+    """The order of an assignment's loops that its stored levels allow."""
     paths = []
     for access in (*dict.fromkeys(accesses(assignment.value)), assignment.result):
         format = assignment.tensor(access.tensor).format
@@ -378,7 +378,7 @@ def rescanned_sums(
 
 
 def _rescan(term: Sum, assignment: Assignment, free: Set[str]) -> Rescan | None:
-    """What is scanned again in a sum of a product of tensors, though it leaves out no other loops.
+    """The repeated scan in a sum of a product of tensors, which no other loop saves.
 
     It is copied first, to be looked up; but if its rows have all variables of the result, the
     others are summed first, row by row, and their sum is looked up at what this mask stores.
@@ -435,7 +435,7 @@ def _product(factors: Sequence[Expression]) -> Expression:
 
 
 def _joined_sums(term: object) -> Sum | None:
-    """A sum of nothing but a sum as one."""
+    """Merge directly nested sums."""
     match term:
         case Sum(variables=outer, value=Sum(variables=inner, value=value)):
             return Sum(variables=(*outer, *inner), value=value)
@@ -446,7 +446,7 @@ def _joined_sums(term: object) -> Sum | None:
 def take_out_sums(
     assignment: Assignment, names: NameSupply, *, sample: bool = False
 ) -> tuple[Assignment, ...]:
-    """The assignments to workspaces, inner ones first, and what is left of the assignment.
+    """The assignments to workspaces, inner ones first, and the remaining assignment.
 
     Sums that are terms of the expression stay where they are, and with ``sample`` so do those of
     dense operands of which a sparse factor needs some: they are computed in its loops.
@@ -478,7 +478,7 @@ def take_out_sums(
         return workspace(term) if is_apart(term) else rebuild(term, visit)
 
     def is_apart(term: Term) -> TypeGuard[Expression]:
-        """A sum; or the sum of several, which share their loops, and are computed at once."""
+        """Whether a term is a sum, or a sum of sums that share their loops."""
         return isinstance(term, Sum) or (
             isinstance(term, Combine | Negative)
             and sum(isinstance(o, Sum) for o in _terms(term)) > 1
@@ -520,7 +520,7 @@ def take_out_sums(
 
 
 def _is_sampled(term: Sum, around: Sequence[Expression], assignment: Assignment) -> bool:
-    """Whether a sum of dense operands is multiplied with a sparse one that has its variables."""
+    """Whether a sum of dense operands is multiplied with a sparse operand that samples it."""
     if any(isinstance(inner, Sum) for inner in walk(term.value)):
         return False
     free = set(free_variables(term))

@@ -1,4 +1,4 @@
-"""Level kinds: how the coordinates of one level of a tensor are stored.
+"""Level kinds: the storage of the coordinates of one level of a tensor.
 
 A new one is a class, with its tests, and its name in ``KINDS``.
 """

@@ -44,7 +44,7 @@ def words_of(extent: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bitvector(Level):
-    """Bit c of a fiber's words says whether coordinate c is there [SAM, sec. 4.3].
+    """Bit c of a fiber's words tells whether coordinate c is stored [SAM, sec. 4.3].
 
     ``bits`` has the words of every fiber, ``pos`` the number of bits before every word.
     """

@@ -88,7 +88,7 @@ class Compressed(Level):
         level.to.put(block, name, given.coordinate)
 
     def written(self, stored: Mapping[str, Array], count: int, extent: int) -> Arrays:
-        """There are no fibers of a variable of extent 0."""
+        """The written arrays; a variable of extent 0 has no fibers."""
         return {"pos": stored["pos"][: count + 1], "crd": stored["crd"]}
 
 
@@ -152,7 +152,7 @@ class Singleton(Level):
         return Unpacked(parents=numbers, coordinates=arrays["crd"][parents], positions=parents)
 
     def scan(self, level: GraphLevel, reference: Stream, name: str) -> tuple[Stream, Stream]:
-        """In a list of coordinates each of them once, below the runs of the levels above."""
+        """In a list of coordinates, scan each of them once, below the runs of the levels above."""
         if not level.listed:
             return level.to.pair(SingletonScanner(coordinates=level.array("crd")), name, reference)
         block = RunScanner(
@@ -163,7 +163,7 @@ class Singleton(Level):
         return level.to.pair(block, name, reference)
 
     def has_writer(self, dropping: int) -> bool:
-        """Not below dense levels alone, whose fibers may be empty."""
+        """Whether blocks write it: not below dense levels only, whose fibers may be empty."""
         return dropping > 0
 
     def write(self, level: GraphLevel, given: LevelStreams, name: str) -> None:

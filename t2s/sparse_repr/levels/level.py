@@ -1,12 +1,12 @@
-"""What a level kind is: how coordinates are stored, and which blocks scan and write them.
+"""The interface of level kinds: storage of coordinates, and the blocks that scan and write them.
 
 A tensor is stored level by level [SAM, sec. 3.1].  A level has a number of *positions*;
 each position of the level above (the root is a level with one position) owns a *fiber* of this
 level, and each coordinate in it is a position of this level.  The positions of the last level are
 those of the values.
 
-Adding a level kind is one class: its letter, its properties, how it packs sorted coordinates into
-arrays and gives them back, and its blocks, if it has any.
+A new level kind is one class: its letter, its properties, packing of sorted coordinates into arrays
+and unpacking, and its blocks, if it has any.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Arrays = dict[str, Array]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packed:
-    """What packing a level gives: its arrays, the position of every entry, the number of them."""
+    """The result of packing a level: its arrays, the position of every entry, their number."""
 
     arrays: Arrays
     positions: Array
@@ -58,9 +58,9 @@ class ArrayOfLevel(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelStreams:
-    """What a writer takes: coordinates, and those of the level above, if there is one.
+    """The inputs of a writer: coordinates, and those of the level above, if there is one.
 
-    Without ``empty_fibers`` an empty fiber is not a fiber.
+    Without ``empty_fibers``, empty fibers are dropped.
     """
 
     coordinate: Stream
@@ -140,7 +140,7 @@ class Level(Term):
         return len(arrays["crd"])
 
     def requirement(self, arrays: Arrays, count: int, extent: int) -> str | None:
-        """What arrays below ``count`` positions have to be and are not; ``None`` if they fit."""
+        """The requirement that arrays below ``count`` positions violate; ``None`` if they fit."""
         return None
 
     def all_filled(self, arrays: Arrays, count: int, extent: int) -> bool:
@@ -149,13 +149,13 @@ class Level(Term):
         return bool(np.bincount(found.parents, minlength=count).all())
 
     def scan(self, level: GraphLevel, reference: Stream, name: str) -> tuple[Stream, Stream]:
-        """Put the scanner: the coordinates and the references of fibers."""
+        """Add the scanner; returns the coordinates and the references of fibers."""
         raise ValueError(f"no scanner for a {self.title} level")
 
     def join(
         self, to: Connections, kind: BlockKind, sides: Sequence[JoinedSide], name: str
     ) -> tuple[Stream, tuple[Stream, ...]]:
-        """Put scanners and a joiner that work together: the coordinates, references of each."""
+        """Add cooperating scanners and a joiner; returns coordinates and each one's references."""
         raise ValueError(f"no scanners for {self.title} levels together")
 
     def locate(self, variable: str) -> LocateAddress | None:
@@ -163,18 +163,18 @@ class Level(Term):
         return None
 
     def has_writer(self, dropping: int) -> bool:
-        """Whether blocks write it below so many levels that leave coordinates out."""
+        """Whether blocks write it below a number of levels that leave coordinates out."""
         return False
 
     def write(self, level: GraphLevel, given: LevelStreams, name: str) -> None:
-        """Put the writer."""
+        """Add the writer."""
         raise ValueError(f"no writer for a {self.title} level")
 
     def written(self, stored: Mapping[str, Array], count: int, extent: int) -> Arrays:
-        """The arrays below ``count`` positions, of what the writer has stored.
+        """The final arrays below ``count`` positions, from those that the writer stored.
 
-        It leaves their ends to the end of the run: the length of a list of coordinates, the number
-        of all bits, zeros for fibers that nothing was written to.  Raises ``PackingError``.
+        This completes what is only known at the end of a run: the length of a list of coordinates,
+        the number of all bits, zeros for fibers without entries.  Raises ``PackingError``.
         """
         return dict(stored)
 
@@ -199,7 +199,7 @@ def ranges(begins: Array, ends: Array) -> tuple[Array, Array]:
     return begins[owner] + np.arange(len(owner)) - starts[owner], owner
 
 
-# Dense levels: every coordinate has a place, and nothing is stored.
+# Dense levels: every coordinate has a position, and nothing is stored.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,7 +73,7 @@ class LinkedList(Level):
         return level.to.pair(block, name, reference)
 
     def has_writer(self, dropping: int) -> bool:
-        """It is written fiber by fiber: below one level at most that leaves coordinates out."""
+        """Whether blocks write it: below at most one level that leaves coordinates out."""
         return dropping < 2
 
     def write(self, level: GraphLevel, given: LevelStreams, name: str) -> None:

@@ -1,9 +1,9 @@
-"""The meaning of index notation in numpy: dense, direct, the oracle of everything below.
+"""The meaning of index notation in numpy, on dense arrays: the oracle of all lowerings.
 
 A product is contracted by ``numpy.einsum``; anything else is computed on arrays with one axis for
 each variable, and summed where the notation sums.
 
-``support.py`` says what an expression is where operands store nothing.
+``support.py`` defines the value of an expression where operands store nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def evaluate(
 ) -> Array:
     """The result of an assignment for dense arrays by name, computed in one type.
 
-    ``stored`` says of tensors where they store something; the others store everything.
+    ``stored`` has masks of stored elements for some tensors; the others store everything.
     """
     return evaluate_where(assignment, inputs, kind, stored)[0]
 
@@ -71,7 +71,7 @@ class _NamedAxes:
     axes: tuple[str, ...] = ()
 
     def over(self, axes: Sequence[str]) -> Array:
-        """The array with these axes; those that it does not have are of length one."""
+        """The array with these axes; missing ones have length one."""
         own = [name for name in axes if name in self.axes]
         array = self.array.transpose([self.axes.index(name) for name in own])
         return array[tuple(slice(None) if name in own else None for name in axes)]
@@ -160,7 +160,7 @@ class _Arrays(StoredValues[_NamedAxes, _NamedAxes]):
         return total
 
     def _contract(self, factors: tuple[Expression, ...], summed: tuple[str, ...]) -> _Values:
-        """A sum of products, which is right wherever it is finite."""
+        """A sum of products by einsum, which is right wherever it is finite."""
         names = tuple(dict.fromkeys(name for factor in factors for name in variables_of(factor)))
         rest = tuple(name for name in names if name not in summed)
 

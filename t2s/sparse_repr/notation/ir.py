@@ -94,12 +94,12 @@ class Assignment(Term):
     location: SourceLocation | None = field(default=None, compare=False)
 
     def tensor(self, name: str) -> TensorDeclaration:
-        """The declaration of a tensor; ``KeyError`` if there is none."""
+        """The declaration of a tensor; ``KeyError`` if it is unknown."""
         return next_named(self.tensors, name)
 
 
 def next_named(tensors: tuple[TensorDeclaration, ...], name: str) -> TensorDeclaration:
-    """The declaration of that name; ``KeyError`` if there is none."""
+    """The declaration of that name; ``KeyError`` if it is unknown."""
     for tensor in tensors:
         if tensor.name == name:
             return tensor

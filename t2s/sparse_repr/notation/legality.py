@@ -1,4 +1,4 @@
-"""Which assignments mean something: the rules of index notation, with their errors."""
+"""The rules of index notation, with their errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def make_assignment(
     tensors: tuple[TensorDeclaration, ...],
     location: SourceLocation | None,
 ) -> Assignment:
-    """An assignment with all sums explicit.  Raises ``UserError`` if it means nothing."""
+    """An assignment with all sums explicit.  Raises ``UserError`` if it is not valid."""
     text = f"{print_expression(result)} = {print_expression(value)}"
     _check_result(result, text, location)
     _check_orders(result, value, tensors, text, location)
@@ -45,7 +45,7 @@ def make_assignment(
 def _check_scalars(
     result: Access, value: Expression, text: str, location: SourceLocation | None
 ) -> None:
-    """A scalar is not called like a loop variable, whose value notation cannot compute with."""
+    """Refuse scalars named like a loop variable, whose value notation cannot use."""
     found = (result, *accesses(value))
     variables = {name for access in found for name in access.variables}
     for access in found:
@@ -64,7 +64,7 @@ def _check_scalars(
 def _check_sums(
     result: Access, value: Expression, text: str, location: SourceLocation | None
 ) -> None:
-    """Explicit sums are over variables that they have, and that are not those of the result."""
+    """Check that explicit sums are over variables of their terms and not of the result."""
     for term in walk(value):
         if not isinstance(term, Sum):
             continue
@@ -95,7 +95,7 @@ def _check_sums(
 
 
 def with_semiring(assignment: Assignment, semiring: Semiring) -> Assignment:
-    """The assignment over a semiring.  Raises ``UserError`` for what a semiring has not."""
+    """The assignment over a semiring.  Raises ``UserError`` for operators it does not have."""
     for term in walk(assignment.value):
         lost = isinstance(term, Combine) and term.operator in (Op.SUBTRACT, Op.DIVIDE)
         if semiring != PLUS_TIMES and (lost or isinstance(term, Negative)):
@@ -151,7 +151,7 @@ def _check_orders(
 def extents_of(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
     """The extent of every variable, from the shapes of the tensors that are given.
 
-    Raises ``UserError`` if two tensors disagree, or none says it.
+    Raises ``UserError`` if two tensors disagree, or none determines an extent.
     """
     known: dict[str, tuple[int, Access]] = {}
     declared = {

@@ -61,7 +61,7 @@ def parse_assignment(
     *,
     location: SourceLocation | None = None,
 ) -> Assignment:
-    """The assignment that a text says; tensors without a format are dense.
+    """Parse an assignment; tensors without a format are dense.
 
     Raises ``UserError`` with the column for text that is not index notation, and for a format or a
     shape of a tensor that does not occur.
@@ -100,7 +100,7 @@ def parse_assignment(
 
 
 def parse_expression(text: str, *, location: SourceLocation | None = None) -> Expression:
-    """The expression that a text says.  Raises ``UserError`` with the column if it says none."""
+    """Parse an expression.  Raises ``UserError`` with the column of a syntax error."""
     return _Parser(text, location).expression()
 
 
@@ -206,7 +206,7 @@ class _Parser:
         return len(two) == 2 and two[0].kind == "name" and two[1].text == mark
 
     def _function(self, operator: Op) -> Expression:
-        """``min`` or ``max`` of two operands or more."""
+        """``min`` or ``max`` of two or more operands."""
         self._take("", "(")
         value = self._sum()
         self._take("a comma and another operand", ",")

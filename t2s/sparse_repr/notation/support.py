@@ -1,8 +1,8 @@
 """The meaning of what is not stored, for every evaluation and lowering of index notation.
 
-A product is zero where a factor is not stored, and a quotient where its dividend is not, whatever
-the other operands are there: infinity and NaN too.  Other operators are evaluated by the operator
-table, with the zero of the semiring in place of what is not stored.
+A product is zero where a factor is not stored, and a quotient where its dividend is not, even if
+other operands are infinite or NaN there.  Other operators are evaluated by the operator table, with
+the zero of the semiring for elements that are not stored.
 
 ``elsewhere`` says what an expression is where its operands store nothing, which decides where loops
 have to look: ``max(A(i,j), 0)`` is zero wherever A stores nothing, so they visit what A stores;

@@ -71,17 +71,17 @@ class Notation:
 
 
 def minimum(left: Operand, right: Operand) -> Notation:
-    """The smaller one of two operands, of which at least one is notation."""
+    """The smaller of two operands, at least one of which is notation."""
     return _combine(Op.MINIMUM, left, right)
 
 
 def maximum(left: Operand, right: Operand) -> Notation:
-    """The larger one of two operands, of which at least one is notation."""
+    """The larger of two operands, at least one of which is notation."""
     return _combine(Op.MAXIMUM, left, right)
 
 
 def summation(value: Operand, *variables: Any) -> Notation:
-    """The sum of an operand over index variables, wherever it stands.
+    """The sum of an operand over index variables, at any place in an expression.
 
     ``maximum(summation(A[i, k] * x[k], k), 0)``; sums of terms need not be written.
     """

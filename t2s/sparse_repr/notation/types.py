@@ -1,9 +1,8 @@
-"""The type in which an assignment is computed, and what may become a value of it.
+"""The type in which an assignment is computed, and the values it can hold.
 
-All of an expression is computed in one type: the one that numpy gives all operands together.
-Numbers adopt it, as in numpy, so integers wrap around as numpy's do; a quotient, or a fraction
-among the numbers, makes float64 of integers.  Sums have the type of what they add up, as those of
-``@`` and ``einsum`` do.
+An expression is computed in one type, numpy's result type of all operands.  Numbers adopt it, as in
+numpy, so integers wrap around as numpy's do; a quotient, or a fraction among the numbers, turns
+integers into float64.  Sums have the type of their terms, as in ``@`` and ``einsum``.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def value_type(assignment: Assignment, kinds: Sequence[np.dtype[Any]]) -> Type:
     terms = tuple(walk(assignment.value))
     numbers = [term.value for term in terms if isinstance(term, Number)]
     divides = any(isinstance(term, Combine) and term.operator is Op.DIVIDE for term in terms)
-    fraction = not float(assignment.semiring.zero).is_integer()  # an infinite zero is no integer
+    fraction = not float(assignment.semiring.zero).is_integer()  # infinity is not an integer
     if common.kind in "iub" and (divides or fraction or any(isinstance(n, float) for n in numbers)):
         return Float(64)
     if common.kind == "b" and (numbers or assignment.semiring != PLUS_TIMES):
@@ -92,10 +91,9 @@ def check_type(assignment: Assignment, type: Type) -> None:
 
 
 def typed_values(values: Array, type: Type, name: str) -> Array:
-    """The values in a type; the array itself if it has it.
+    """The values in a type; the array itself if it has that type.
 
-    Floats are rounded to shorter ones; anything else is refused, with the first value that would
-    not be the same.
+    Floats are rounded to shorter ones; any other change of a value is refused, with the first one.
     """
     values = np.asarray(values)
     if values.dtype == type.numpy:
@@ -124,7 +122,7 @@ def holds(number: Array, type: Type) -> bool:
 
 
 def _same(values: Array, type: Type) -> Array:
-    """Which values stay what they are; a float that is only rounded does."""
+    """The values that do not change, apart from the rounding of floats."""
     with np.errstate(all="ignore"):
         made = values.astype(type.numpy)
         if type.is_float and values.dtype.kind == "f":
@@ -163,7 +161,7 @@ def constants(value: Expression, semiring: Semiring) -> Iterator[float | int]:
 
 
 def constant(value: Expression, semiring: Semiring) -> float | int | None:
-    """The number that an expression is, if it reads no tensor."""
+    """The value of a constant expression; ``None`` if it reads a tensor."""
     match value:
         case Number(value=number):
             return number

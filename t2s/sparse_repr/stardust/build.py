@@ -1,8 +1,8 @@
 """From index notation and a schedule to concrete index notation for Capstan.
 
-The steps, in order: one nest with its sums (``concrete/build.py``); sums go into scalars; parts
-that are computed first go into workspaces at their loops; loops get their patterns.  Tensors are
-read as the user stores them: dense ones have addresses, compressed ones are walked in order.
+The steps, in order: build one nest with its sums (``concrete/build.py``); move sums into scalars;
+move precomputed parts into workspaces at their loops; choose the patterns of loops.  Tensors are
+read as the user stores them: dense ones by address, compressed ones in order.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ from t2s.sparse_repr.semiring import PLUS_TIMES
 
 @dataclass
 class _Scheduling:
-    """The nest so far, the names that are taken, and the workspaces on chip."""
+    """The nest so far, the names in use, and the workspaces on chip."""
 
     statement: Statement
     names: NameSupply
@@ -75,7 +75,7 @@ class _Scheduling:
     workspaces: dict[str, Format]
 
     def precompute(self, directive: Precompute) -> None:
-        """Put a part of the expression into its workspace."""
+        """Move a part of the expression into its workspace."""
         assert directive.format is not None
         assert directive.over is not None
         if directive.workspace in self.formats or directive.workspace in self.workspaces:
@@ -92,7 +92,7 @@ class _Scheduling:
 def build_scheduled(assignment: Assignment, schedule: Schedule | None = None) -> ConcreteProgram:
     """Concrete index notation of an assignment for Capstan, with the environment.
 
-    Raises ``UserError`` for a schedule that does not fit, and for what patterns cannot express.
+    Raises ``UserError`` for a schedule that does not fit, or that patterns cannot express.
     """
     schedule = schedule or Schedule()
     check_once(schedule)
@@ -172,7 +172,7 @@ def _order(assignment: Assignment, schedule: Schedule) -> tuple[str, ...]:
 
 
 def _not_walked(error: DiscordantLoops) -> UserError:
-    """The error with orders that fit all tensors: Capstan's host converts none."""
+    """The error, with loop orders that fit all tensors, because Capstan's host converts none."""
     working = dict.fromkeys(
         " ".join(order)
         for order in candidate_orders(error)
@@ -222,7 +222,7 @@ def _needs_workspace(assignment: Assignment, order: tuple[str, ...]) -> Unsuppor
 
 
 def _promote(scheduling: _Scheduling, schedule: Schedule) -> None:
-    """Take the sum that is assigned to the result into a scalar, by the user's name for it."""
+    """Move the sum that is assigned to the result into a scalar with the user's name."""
     name = None
     for directive in schedule.directives:
         if isinstance(directive, Precompute) and is_promotion(scheduling.statement, directive):
@@ -244,13 +244,13 @@ def _temporaries(statement: Statement) -> Sequence[str]:
 
 # ``promote`` and ``precompute``: parts of a nest that go into a workspace first.
 #
-# ``precompute(e, T, over=I)`` puts ``for I: T(I) = e`` beside what reads ``e``, inside of the loops
-# around ``e`` up to the first one that is in ``I`` [Stardust, sec. 5.2]; a part that none of
-# these loops changes is computed before all loops.
+# ``precompute(e, T, over=I)`` puts ``for I: T(I) = e`` before the readers of ``e``, inside the
+# loops around ``e`` up to the first one in ``I`` [Stardust, sec. 5.2]; a part that depends on none
+# of these loops is computed before all loops.
 
 
 def promoted(statement: Statement, name: str) -> Statement:
-    """The sum over the innermost loops, which the result does not have, taken into a scalar."""
+    """The nest with the sum over the innermost loops, which the result lacks, in a scalar."""
     result = result_of(statement)
     return _promoted(statement, result, Access(tensor=name, location=result.location), ())
 
@@ -287,7 +287,7 @@ def _loops(statement: Statement) -> Iterator[str]:
 
 
 def is_promotion(statement: Statement, directive: Precompute) -> bool:
-    """Whether a directive names the scalar for all that is summed up into the result."""
+    """Whether a directive names the scalar for the whole sum of the result."""
     if directive.over != () or directive.format is None or directive.format.order:
         return False
     result = result_of(statement)
@@ -300,7 +300,7 @@ def is_promotion(statement: Statement, directive: Precompute) -> bool:
 def with_workspace(
     statement: Statement, directive: Precompute, order: tuple[str, ...]
 ) -> Statement:
-    """The nest with a part of an expression computed into a workspace."""
+    """The nest with a part of an expression precomputed in a workspace."""
     assert directive.format is not None
     assert directive.over is not None
     text = print_expression(directive.value)
@@ -366,7 +366,7 @@ def _check_workspace(directive: Precompute, text: str) -> None:
 def _places(
     statement: Statement, part: Expression, around: tuple[str, ...]
 ) -> Iterator[tuple[str, ...]]:
-    """The loops around each place of a part."""
+    """The loops around each occurrence of a part."""
     match statement:
         case Assign(value=value):
             yield from (around for term in walk(value) if term == part)
@@ -400,8 +400,8 @@ def operands_of_loop(
 ) -> Iterator[Precompute]:
     """The transfers that ``accelerate`` stands for.
 
-    Dense tensors whose innermost level is at the loop are read from end to end, unless the loop
-    follows the coordinates of a compressed level: then they are read at addresses.
+    Dense tensors whose innermost level is at the loop are read sequentially, unless the loop
+    follows the coordinates of a compressed level: then they are read by address.
     """
     loops = [
         term
@@ -443,7 +443,7 @@ def _is_dense_at(access: Access, variable: str, format: Format) -> bool:
     return format.levels[format.modes.index(access.variables.index(variable))].full
 
 
-# What has no form in the parallel patterns of Capstan, said in the user's terms.
+# Directives, formats and operators that Capstan's parallel patterns do not support.
 
 LETTERS = "ds"
 OPERATORS = (Op.ADD, Op.SUBTRACT, Op.MULTIPLY)
@@ -520,7 +520,7 @@ def _check_access(access: Access, assignment: Assignment) -> None:
         )
 
 
-# The pattern of every loop: what the user maps, and what holds where nothing is said.
+# The pattern of every loop: the user's, or the default.
 #
 # Sums into scalars are reductions.  The innermost loops take ``ip`` iterations at a time, the
 # outermost one ``bp``, others one; transfers between places are not patterns.
@@ -622,7 +622,7 @@ def _check_mapped(directive: Mapped, named: list[Forall], loops: list[Forall]) -
 
 
 def _check_factor(directive: Mapped, verb: str, named: list[Forall]) -> None:
-    """Innermost loops are computed in the lanes of vectors."""
+    """Check the factor of a loop: innermost loops are computed in the lanes of vectors."""
     innermost = any(not any(isinstance(t, Forall) for t in walk(loop.body)) for loop in named)
     variable, factor = directive.variable, directive.factor
     if innermost and factor is not None and factor > LANES:

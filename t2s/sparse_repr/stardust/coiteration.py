@@ -1,8 +1,8 @@
-"""How a loop visits its coordinates: by a counter, by one compressed level, or by joining several.
+"""The iteration of a loop: by a counter, by one compressed level, or by joining several levels.
 
-That is the rewriting of co-iteration [Stardust, sec. 6.1].  Levels are intersected and united
-as the merge lattice of the loop says (``concrete/merge.py``); a dense level has all coordinates, so
-it vanishes from an intersection and takes over a union.
+This is the co-iteration rewriting of [Stardust, sec. 6.1].  Levels are intersected and united as in
+the loop's merge lattice (``concrete/merge.py``); a dense level has all coordinates, so it vanishes
+from an intersection and absorbs a union.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class JoinedLevels(Term):
 
     @property
     def merge(self) -> Merge:
-        """The coordinates that are visited."""
+        """The merge of the visited coordinates."""
         leaves = [Leaf(access=access) for access in self.accesses]
         if self.join is JoinKind.AND:
             return both(*leaves)
@@ -65,7 +65,7 @@ class JoinedLevels(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CombinedLevels(Term):
-    """The coordinates of a merge that no scan of two levels has: of three and more, for one."""
+    """The coordinates of a merge that a scan of two levels cannot produce, such as one of three."""
 
     merge: Merge
 
@@ -85,7 +85,7 @@ def level_of(access: Access, variable: str, format: Format) -> int:
 
 
 def iteration_of(loop: Forall, program: ConcreteProgram) -> LoopIteration:
-    """How a loop is iterated."""
+    """The iteration of a loop."""
     variable = loop.variable
 
     def is_full(access: Access) -> bool:
@@ -114,7 +114,7 @@ def _iteration(merge: Merge) -> LoopIteration:
 
 
 def _has_gaps_below(loop: Forall, program: ConcreteProgram) -> bool:
-    """Whether the result has a dense level here and a compressed one below: all fibers are due."""
+    """Whether the result is dense here and compressed below, so that all fibers are written."""
     result = result_of(loop)
     if loop.variable not in result.variables:
         return False
@@ -125,7 +125,7 @@ def _has_gaps_below(loop: Forall, program: ConcreteProgram) -> bool:
 
 
 def _without_full(merge: Merge, is_full: Callable[[Access], bool]) -> Merge:
-    """The merge with dense levels as all coordinates, and without members that are there twice."""
+    """The merge with dense levels as all coordinates, and without duplicates."""
     match merge:
         case Leaf(access=access) if is_full(access):
             return Everything()

@@ -47,12 +47,12 @@ def times(left: Expr, right: Expr) -> Expr:
 
 
 def is_there(position: Expr) -> Expr:
-    """Whether a position is one."""
+    """Whether a position is valid."""
     return position >= ZERO
 
 
 def where_there(position: Expr, index: Expr) -> Expr:
-    """An index where a position is one, and nowhere else."""
+    """An index guarded by the validity of a position."""
     return Select(condition=is_there(position), if_true=index, if_false=const(NOWHERE), type=INT32)
 
 
@@ -103,7 +103,7 @@ ArgumentMeaning = ExtentOf | BitsOf | EntriesOf | ScalarOf
 
 @dataclass
 class PatternEmitter:
-    """The program so far; statements go to the end of ``body``, which scopes replace."""
+    """The program so far; statements are appended to ``body``, which scopes replace."""
 
     partitions: int
     lanes: int
@@ -122,7 +122,7 @@ class PatternEmitter:
 
     @contextmanager
     def scope(self) -> Iterator[list[PatternStatement]]:
-        """A new body; what is put inside goes there."""
+        """A new body for the statements inside the block."""
         around, self.body = self.body, []
         try:
             yield self.body
@@ -130,7 +130,7 @@ class PatternEmitter:
             self.body = around
 
     def argument(self, name: str, type: Type, meaning: ArgumentMeaning) -> Parameter:
-        """A scalar of the host; the same for the same meaning."""
+        """A scalar argument from the host, one for each meaning."""
         if meaning not in self.meanings:
             argument = ProgramArgument(name=self.names.fresh(name), type=type, holds=str(meaning))
             self.meanings[meaning] = argument
@@ -167,7 +167,7 @@ class PatternEmitter:
         return self.far_names[key]
 
     def view(self, held: Held, type: Type, size: Expr, rule: PinningRule) -> str:
-        """The DRAM of an array, as one that is reached word by word."""
+        """The DRAM of an array, accessed word by word."""
         key = ("view", held)
         if key not in self.far_names:
             alias = self.far_memory(held, type, size)
@@ -218,7 +218,7 @@ class PatternEmitter:
         return name
 
     def held_by(self, name: str) -> Held | None:
-        """What a memory on chip holds."""
+        """The content of a memory on chip."""
         return self.near[name].holds
 
     def queue(self, prefix: str, type: Type, rule: PinningRule, held: Held | None = None) -> str:
@@ -243,7 +243,7 @@ class PatternEmitter:
         return target
 
     def read(self, prefix: str, memory: str, index: Expr, type: Type = INT32) -> Local:
-        """A word of a memory."""
+        """Read a word of a memory."""
         target = self.local(prefix, type)
         self.put(ReadMemory(target=target.name, memory=memory, index=index))
         return target
@@ -271,17 +271,17 @@ def _named(held: Held, last: str) -> str:
     return f"{held.tensor}_{held.array}{level}_{last}"
 
 
-# Which memory holds an array, and the rule that chose it [Stardust, sec. 6.2].
+# The memory of an array, and the rule that chose it [Stardust, sec. 6.2].
 #
-# The rules are those of the paper, from the memory with the most restrictions to the one with the
-# least, with their conditions made exact.  ``PinningRule`` is what users read beside each memory.
+# The rules are those of the paper, from the most to the least restricted memory, with exact
+# conditions.  Users see the ``PinningRule`` of each memory.
 
 CAPACITY = 1 << 16
 """Words of one memory unit: 256 KiB of 32-bit words."""
 
 
 class PinningRule(Enum):
-    """Why an array is in the memory that it is in."""
+    """The reason for the memory of an array."""
 
     OFF_CHIP = "0: off chip, filled or read by the host"
     AT_COORDINATES = "1: found at coordinates, and too large to be brought on chip"

@@ -1,4 +1,4 @@
-"""The entries of compressed levels on their way into a loop: through queues, or as bit vectors."""
+"""The entries of compressed levels as inputs of a loop: through queues, or as bit vectors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def brought_words(
     body: Sequence[PatternStatement],
     value: Expr | None,
 ) -> list[PatternStatement]:
-    """Bring the words that the body of a loop uses; returns the statements that take them in it."""
+    """Fetch the words that a loop body uses; returns the statements that take them inside it."""
     terms = [*body, *(() if value is None else (value,))]
     used = {node.name for term in terms for node in walk(term) if isinstance(node, Local)}
     statements: list[PatternStatement] = []
@@ -64,7 +64,7 @@ def _streamed(
     segment: LevelSegment,
     rule: PinningRule = PinningRule.IN_ORDER,
 ) -> str:
-    """A FIFO that a segment of an array off chip is loaded into."""
+    """A FIFO that receives a segment of an array off chip."""
     emitter = operands.emitter
     held, type, size = operands.far(access, array, level)
     name = f"{access.tensor}_{array}" + ("" if level is None else str(level))
@@ -135,7 +135,7 @@ def all_bits(operands: PatternOperands, variable: str) -> str:
 def put_foreach(
     emitter: PatternEmitter, count: Expr, number: Local, body: Sequence[PatternStatement]
 ) -> None:
-    """A loop that counts, a vector at a time."""
+    """A counting loop, vector by vector."""
     lanes = Parallel(factor=emitter.lanes, variable="ip")
     emitter.put(
         Foreach(
@@ -159,7 +159,7 @@ def _built(
 def _copied_bits(
     emitter: PatternEmitter, queues: Sequence[str], variable: str
 ) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Both bit vectors twice: a scan that counts takes one of each, one that fills the other."""
+    """Both bit vectors twice: the counting scan takes one of each, the filling scan the other."""
     number = emitter.local("at_word")
     pairs: list[tuple[str, str]] = []
     body: list[PatternStatement] = []

@@ -114,7 +114,7 @@ def check_segments(program: PatternProgram, binding: Binding) -> None:
 
 
 def _most_segments(tensor: SparseTensor, level: int) -> int:
-    """The most parents of a level that are below one fiber of a compressed level, or in all."""
+    """The most parents of a level below one fiber of a compressed level, or in total."""
     dense = 1
     for above in range(level - 1, -1, -1):
         if not tensor.format.levels[above].full:

@@ -63,7 +63,7 @@ from t2s.sparse_repr.stardust.writing import LevelWriting, ResultPlan, ResultWri
 
 @dataclass(frozen=True, kw_only=True)
 class LoweredPatterns:
-    """A verified program of patterns, and what its arguments are."""
+    """A verified program of patterns, and the meaning of its arguments."""
 
     program: PatternProgram
     meanings: Mapping[str, ArgumentMeaning]
@@ -127,7 +127,7 @@ class _PatternLowering:
             self.results.append(writer.made())
 
     def writer(self, statement: Statement, plan: ResultPlan) -> ResultWriter:
-        """What writes the result of a statement; workspaces may also be read at any address."""
+        """The writer of a statement's result; workspaces may also be read at any address."""
         name = plan.target.tensor
         irregular = any(
             facts.irregular
@@ -137,7 +137,7 @@ class _PatternLowering:
         return ResultWriter(self.operands, plan, irregular, {})
 
     def produced(self, producer: Statement, scope: PatternScope) -> PatternScope:
-        """Compute what a consumer reads: a scalar, a part that is copied, or any workspace."""
+        """Compute the operand of a consumer: a scalar, a copied part, or any workspace."""
         target = result_of(producer)
         if not target.variables:
             value = self.scalar(producer, scope)
@@ -170,7 +170,7 @@ class _PatternLowering:
         return True
 
     def entered(self, statement: Statement, scope: PatternScope) -> PatternScope:
-        """The scope with the compressed operands of a statement that were not read before."""
+        """The scope extended by the compressed operands that a statement is the first to read."""
         states = dict(scope.states)
         for access in dict.fromkeys(reads_of(statement)):
             temporary = access.tensor in scope.scalars or not access.variables
@@ -204,7 +204,7 @@ class _PatternLowering:
                 return _PatternValues(scope, self.operands).value(value).value
 
     def loop(self, loop: Forall, scope: PatternScope, *, reducing: bool) -> Expr | None:
-        """A pattern; the sum that it takes, if it is a reduction."""
+        """Lower a loop to a pattern; returns the sum of a reduction."""
         emitter, writer, before = self.emitter, scope.writer, scope.result
         iteration = iteration_of(loop, self.program)
         writes = (
@@ -250,10 +250,10 @@ class _PatternLowering:
         return None
 
     def visited(self, iteration: LoopIteration, scope: PatternScope) -> tuple[BitSet, ...]:
-        """The sets that the coordinates inside of a loop are in.
+        """The sets that contain the coordinates of a loop.
 
-        What a loop around says of operands that this one joins further down no longer holds: they
-        are there if their next level has the coordinate, too.
+        Facts of an outer loop about operands that this loop joins at a lower level no longer hold:
+        these are present only if their next level has the coordinate, too.
         """
         if not isinstance(iteration, JoinedLevels | CombinedLevels):
             return scope.visited
@@ -273,7 +273,7 @@ class _PatternLowering:
     def opened(
         self, loop: Forall, iteration: LoopIteration, scope: PatternScope, *, computed: bool
     ) -> OpenedLoop:
-        """What a loop needs before it, and its header; two if its iterations are counted first."""
+        """The statements before a loop, and its header; two if iterations are counted first."""
         emitter, variable = self.emitter, loop.variable
         parallel = self.parallel(loop, iteration)
         match iteration:
@@ -339,7 +339,7 @@ class _PatternLowering:
         return tuple(words)
 
     def counted(self, opened: OpenedLoop, computed: bool) -> Expr:
-        """The number of iterations of a loop, where that has to be known before it."""
+        """The number of iterations of a loop, if it is needed before the loop."""
         if not computed or len(opened.headers) == 1:
             return opened.count
         emitter = self.emitter
@@ -357,7 +357,7 @@ class _PatternLowering:
     def inside(
         self, loop: Forall, opened: OpenedLoop, scope: PatternScope, *, writes: bool
     ) -> PatternScope:
-        """The scope in a loop: positions and segments of operands, the place in the result."""
+        """The scope inside a loop: positions and segments of operands, position in the result."""
         variable, operands = loop.variable, self.operands
         states = dict(scope.states)
         used = set(reads_of(loop))
@@ -390,8 +390,8 @@ class _PatternLowering:
 class _PatternValues(StoredValues[Expr, BitSet]):
     """The value of an expression where all its variables have coordinates.
 
-    A condition is the set of coordinates of operands at which it holds, so that what the loops
-    around imply is not tested again.
+    A condition is the set of operand coordinates at which it holds, so that facts implied by the
+    enclosing loops are not tested again.
     """
 
     semiring = PLUS_TIMES

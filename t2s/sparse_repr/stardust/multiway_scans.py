@@ -1,13 +1,13 @@
 """Scans of three and more levels: scanners join two bit vectors, so their words are combined first.
 
-The words of all operands become those of the coordinates to visit, by ands and ors.  A scan of
-these with an operand's words then makes the iterations of the loop, whatever the operand is, and
-says where it has them.  The loop has such a scan with one operand; of any other one a scan of its
-own puts the positions into a queue, which the loop takes from.
+Ands and ors combine the words of all operands into those of the coordinates to visit.  A scan of
+these with an operand's words then yields the iterations of the loop and the positions in that
+operand.  The loop itself has such a scan with one operand; for every other one a separate scan puts
+the positions into a queue that the loop reads.
 
-That needs an operand that has all coordinates of the loop, or whose coordinates are all visited.
-Of any other one the bits that are visited are scanned in its place, and a memory has their
-positions among all of its bits: ``B`` in ``B * C + D`` is one.
+This requires an operand that has all coordinates of the loop, or whose coordinates are all visited.
+For any other operand, such as ``B`` in ``B * C + D``, its visited bits are scanned instead, and a
+memory maps them to their positions among all of its bits.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def opened_combination(
     *,
     counted: bool,
 ) -> OpenedLoop:
-    """What a loop over combined levels needs before it, and its header.
+    """The statements before a loop over combined levels, and its header.
 
     ``counted``: another scan counts its iterations before.
     """
@@ -64,7 +64,7 @@ def opened_combination(
 
 @dataclass
 class _Combination:
-    """A loop that is about to be opened; ``left`` are queues of bits that nothing takes yet."""
+    """A loop about to be opened; ``left`` are queues of bits without a consumer so far."""
 
     operands: PatternOperands
     iteration: CombinedLevels
@@ -89,14 +89,14 @@ class _Combination:
         return set_of(self.iteration.merge)
 
     def join(self, access: Access) -> JoinKind | None:
-        """How a scan with an operand makes the iterations of the loop; ``None`` if none does."""
+        """The join with which a scan of an operand yields the loop's iterations, or ``None``."""
         own = set_of(Leaf(access=access))
         if is_inside(own, self.visited):
             return JoinKind.OR
         return JoinKind.AND if is_inside(self.visited, own) else None
 
     def opened(self, counted: bool) -> OpenedLoop:
-        """The loop, with what it takes in each iteration."""
+        """The loop, with the words that it takes in each iteration."""
         emitter, bits = self.emitter, self.emitter.bits(self.variable)
         self.combine(counted)
         headers: list[Header] = []
@@ -142,7 +142,7 @@ class _Combination:
         )
 
     def header(self, access: Access) -> ScanHeader:
-        """The scan that makes the iterations of the loop, with an operand or what is visited."""
+        """The scan that yields the iterations, with an operand or the visited coordinates."""
         join = self.join(access)
         return ScanHeader(
             bits=self.emitter.bits(self.variable),
@@ -153,7 +153,7 @@ class _Combination:
         )
 
     def position(self, access: Access, visited_place: Local) -> Local:
-        """The position in an operand, by that among those of its bits that the scan had."""
+        """The position in an operand, from the position among its scanned bits."""
         if self.join(access) is not None:
             return visited_place
         emitter, segment = self.emitter, self.states[access].segment
@@ -178,14 +178,14 @@ class _Combination:
         place, position = (emitter.local(f"{self.variable}_place") for _ in range(2))
         value = place - ONE
         self.taken += [
-            # nowhere among the visited ones is a place of 0, and so nowhere in the operand
+            # a bit that is not visited has position 0, and so has no position in the operand
             ReadMemory(target=place.name, memory=memory, index=visited_place),
             Bind(target=position.name, value=value),
         ]
         return position
 
     def combine(self, counted: bool) -> None:
-        """Build the bits of all operands, and pass on as many copies of them as scans take."""
+        """Build the bits of all operands, with as many copies as there are scans."""
         emitter, merge = self.emitter, self.iteration.merge
         queues = [bits_of(self.operands, one, self.variable, self.states) for one in self.members]
         if any(EVERY in term for term in self.visited):

@@ -1,9 +1,8 @@
-"""Operands in the loops: their positions and segments, and what of them moves on chip, and when.
+"""Operands inside loops: their positions and segments, and when their arrays move on chip.
 
 Segments are found as soon as their parent's position is known.  Positions of the next compressed
 level move on chip as soon as the segment of its parents is known, so ``pos`` comes one loop above
-its ``crd`` [Stardust, sec. 6.3]; what is read at an absolute position there is read relative
-to the segment.
+its ``crd`` [Stardust, sec. 6.3]; reads at absolute positions become relative to the segment.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from t2s.sparse_repr.stardust.emitter import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelSegment(Term):
-    """The entries of a fiber: where they begin and how many there are."""
+    """The entries of a fiber: their start and their number."""
 
     begin: Expr
     length: Expr
@@ -51,11 +50,11 @@ class LevelSegment(Term):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperandState(Term):
-    """An access after some of its levels.
+    """The state of an access after some of its levels.
 
     ``position`` counts from the tensor's first entry, ``relative`` from the segment that is on
-    chip; ``near`` is the memory that has the segments of the next compressed level.  A position is
-    ``optional`` if a scan gives it for coordinates that the operand lacks.
+    chip; ``near`` is the memory of the next compressed level's segments.  A position is
+    ``optional`` if the scan also visits coordinates that the operand lacks.
     """
 
     access: Access
@@ -80,7 +79,7 @@ class WorkspaceArrays(Term):
 
 @dataclass
 class PatternOperands:
-    """All operands of a program; ``workspaces`` are those on chip that have been made."""
+    """All operands of a program; ``workspaces`` are those that exist on chip."""
 
     emitter: PatternEmitter
     program: ConcreteProgram
@@ -90,11 +89,11 @@ class PatternOperands:
     whole: dict[str, str] = field(default_factory=dict)
 
     def format(self, access: Access) -> Format:
-        """How an access is stored."""
+        """The format of an access."""
         return self.program.format_of(access.tensor)
 
     def is_dense(self, access: Access) -> bool:
-        """Whether an access has an address, and no segments."""
+        """Whether an access has addresses instead of segments."""
         return all(level.full for level in self.format(access).levels)
 
     def extent(self, access: Access, level: int) -> Expr:
@@ -118,7 +117,7 @@ class PatternOperands:
         return count
 
     def far(self, access: Access, array: str, level: int | None = None) -> tuple[Held, Type, Expr]:
-        """An array of an operand off chip: what it holds, its type and its size."""
+        """An array of an operand off chip: content, type and size."""
         held = Held(tensor=access.tensor, array=array, level=level)
         count = self.positions(access, len(access.variables) if level is None else level)
         if array == "pos":
@@ -134,14 +133,14 @@ class PatternOperands:
         return self.settle(self._near(state, ZERO, ONE))
 
     def _irregular(self, access: Access) -> bool:
-        """Whether some segment of an operand is found at a coordinate or by a scanner."""
+        """Whether any segment of an operand is addressed by a coordinate or a scanner."""
         levels = self.format(access).levels
         last = max(n for n, level in enumerate(levels) if not level.full)
         facts = self.facts[access]
         return any(n < last for n in (*facts.irregular, *facts.joined))
 
     def _near(self, state: OperandState, begin: Expr, count: Expr) -> OperandState:
-        """Bring the segments of the next compressed level on chip, for positions from ``begin``."""
+        """Load the segments of the next compressed level, for positions from ``begin``."""
         access, levels = state.access, self.format(state.access).levels
         level = state.level + (0 if state.segment is None else 1)
         while level < len(levels) and levels[level].full:
@@ -271,16 +270,16 @@ class PatternOperands:
         return self.whole[access.tensor]
 
 
-# What holds of a tensor's access in all loops around it, before anything is lowered.
+# Facts about a tensor's access in all loops around it, before lowering.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessFacts(Term):
-    """How the levels of an access are found.
+    """How the levels of an access are iterated.
 
     Attributes
     ----------
-    irregular: levels whose coordinate comes out of a compressed level, not of a counter.
+    irregular: levels whose coordinate comes from a compressed level instead of a counter.
     joined: levels that are joined with others, or with all coordinates.
     """
 
@@ -325,7 +324,7 @@ class _Walk:
 
 
 def facts_of(program: ConcreteProgram) -> Mapping[Access, AccessFacts]:
-    """The facts of all accesses, those that are written too."""
+    """The facts of all accesses, including written ones."""
     walk = _Walk(program)
     for stage in program.stages:
         walk.visit(stage, {})

@@ -1,4 +1,4 @@
-"""What is known in a loop while it is lowered."""
+"""The state of lowering inside a loop."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from t2s.sparse_repr.stardust.writing import ResultState, ResultWriter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternScope:
-    """What is known in a loop: coordinates, operands, scalars on chip, and the result.
+    """The scope of a loop: coordinates, operands, scalars on chip, and the result.
 
-    ``visited`` are the sets of operands' coordinates, one for each loop around that joins levels,
-    in which the coordinates of that loop are.
+    ``visited`` has, for each enclosing loop that joins levels, the set of operand coordinates that
+    contains the loop's coordinates.
     """
 
     coordinates: Mapping[str, Expr]
@@ -31,7 +31,7 @@ class PatternScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LazyWord:
-    """A word of each iteration that is brought only if something uses it."""
+    """A word of each iteration that is fetched only if it is used."""
 
     local: Local
     access: Access
@@ -41,10 +41,10 @@ class LazyWord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedLoop:
-    """A loop that is about to be written.
+    """A loop about to be written.
 
-    ``numbers`` are the positions of operands in their segments, -1 of an ``optional`` one that
-    lacks the coordinate; ``taken`` is what each iteration begins with.
+    ``numbers`` are the positions of operands in their segments, -1 for an ``optional`` one that
+    lacks the coordinate; ``taken`` are the first statements of each iteration.
     """
 
     headers: tuple[Header, ...]

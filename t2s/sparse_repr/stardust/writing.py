@@ -1,4 +1,4 @@
-"""The result in the loops: what is declared before a loop, put in it, and stored behind it."""
+"""The result in the loops: declarations before a loop, writes inside, transfers after it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from t2s.sparse_repr.stardust.operands import LevelSegment, PatternOperands, Wor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultState(Term):
-    """A result after some of its loops: its position, and the memory that collects values."""
+    """The state of a result after some of its loops: position, and memory that collects values."""
 
     level: int = 0
     position: Expr = ZERO
@@ -55,7 +55,7 @@ class ResultState(Term):
 
 @dataclass
 class ResultWriter:
-    """Writes one result; ``operands`` have the sizes that those of a shared level have."""
+    """Writes one result; ``operands`` has the sizes of shared levels."""
 
     operands: PatternOperands
     plan: ResultPlan
@@ -64,7 +64,7 @@ class ResultWriter:
     arrays: WorkspaceArrays | None = None
 
     def size(self, levels: int) -> Expr:
-        """The most positions of the first ``levels`` levels."""
+        """An upper bound on the positions of the first ``levels`` levels."""
         count: Expr = ONE
         seen: set[str] = set()
         for level in self.plan.levels[:levels]:
@@ -80,7 +80,7 @@ class ResultWriter:
         return count
 
     def _most(self, level_plan: LevelPlan, parents: Expr, seen: set[str]) -> Expr:
-        """The most entries of a level that is computed."""
+        """An upper bound on the entries of a computed level."""
         every = times(parents, self.operands.emitter.extent(level_plan.variable))
         match level_plan.iteration:
             case AllCoordinates() | JoinedLevels(right=None):
@@ -102,7 +102,7 @@ class ResultWriter:
         return total
 
     def begin(self) -> ResultState:
-        """Before all loops: allocators at 0, the first segment at 0, and workspaces."""
+        """Initialize, before all loops: allocators and the first segment at 0, and workspaces."""
         emitter, plan = self.operands.emitter, self.plan
         if plan.on_chip:
             self._declare_workspace()
@@ -157,7 +157,7 @@ class ResultWriter:
         emitter.put(LoadBlock(memory=self.arrays.values, source=source, begin=begin, length=length))
 
     def array(self, array: str, level: int | None = None) -> str:
-        """The memory that is written word by word."""
+        """The memory written word by word."""
         if self.arrays is not None:
             arrays = {"pos": self.arrays.positions, "crd": self.arrays.coordinates}
             return self.arrays.values if level is None else arrays[array][level]
@@ -180,7 +180,7 @@ class ResultWriter:
         emitter.put(WriteMemory(memory=memory, index=index, value=value))
 
     def before(self, state: ResultState, segment: LevelSegment | None, count: Expr) -> ResultState:
-        """Before a loop of the result, over ``segment`` of an operand, or ``count`` iterations."""
+        """Prepare a loop of the result over ``segment`` of an operand, or ``count`` iterations."""
         plan, emitter = self.plan, self.operands.emitter
         current = plan.levels[state.level]
         if current.writing is LevelWriting.COMPUTED:
@@ -214,7 +214,7 @@ class ResultWriter:
         return replace(state, memory=memory, base=base)
 
     def _below(self, level: int) -> Expr:
-        """Words of a result from a level on, all of its coordinates."""
+        """Words of a result below a level, for all coordinates."""
         size: Expr = ONE
         for level_plan in self.plan.levels[level:]:
             size = times(size, self.operands.emitter.extent(level_plan.variable))
@@ -223,7 +223,7 @@ class ResultWriter:
     def inside(
         self, state: ResultState, coordinate: Expr, number: Expr, shared: Expr | None
     ) -> ResultState:
-        """In a loop of the result: iteration ``number``, at ``shared`` of the operand's entries."""
+        """The state inside a loop: iteration ``number``, at entry ``shared`` of the operand."""
         plan, emitter = self.plan, self.operands.emitter
         current = plan.levels[state.level]
         match current.writing:
@@ -239,7 +239,7 @@ class ResultWriter:
         return replace(state, level=state.level + 1, position=position, begin=None)
 
     def after(self, before: ResultState, length: Expr) -> None:
-        """Behind a loop of the result, of ``length`` iterations: the transfer off the chip."""
+        """The transfer off the chip, after a loop of ``length`` iterations."""
         plan, emitter = self.plan, self.operands.emitter
         staged = plan.mode in (WriteMode.STAGED, WriteMode.STREAMED)
         if not staged or plan.on_chip or before.level != plan.communicate:
@@ -291,7 +291,7 @@ class ResultWriter:
                 )
 
     def made(self) -> ProgramResult:
-        """What the program says of the result."""
+        """The program's description of the result."""
         plan, emitter = self.plan, self.operands.emitter
         name = plan.target.tensor
         levels: list[ResultLevel] = []
@@ -318,15 +318,15 @@ class ResultWriter:
         return ProgramResult(tensor=name, values=far_values, levels=tuple(levels))
 
 
-# How a result is written: staged on chip, streamed in an operand's order, or word by word.
+# The write mode of a result: staged on chip, streamed in an operand's order, or word by word.
 #
-# A compressed level whose entries are those of one operand's level is shared with it; one in which
-# all coordinates are there is full; the places of any other are counted and allocated before it is
-# filled [Stardust, sec. 6.1].
+# A compressed level with the entries of one operand's level is shared with it; one with all
+# coordinates is full; the positions of any other are counted and allocated before it is filled
+# [Stardust, sec. 6.1].
 
 
 class WriteMode(Enum):
-    """How values of a result leave the loops."""
+    """How the values of a result leave the loops."""
 
     STAGED = "an SRAM, stored behind its loop"
     STREAMED = "a FIFO, stored behind its loop"
@@ -335,7 +335,7 @@ class WriteMode(Enum):
 
 
 class LevelWriting(Enum):
-    """What becomes of a level of a result."""
+    """The treatment of a result's level."""
 
     DENSE = "dense"
     FULL = "all coordinates"
@@ -345,7 +345,7 @@ class LevelWriting(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelPlan(Term):
-    """A level of a result, how its loop is iterated, and the operand that shares it."""
+    """A level of a result, the iteration of its loop, and the operand that shares it."""
 
     variable: str
     writing: LevelWriting
@@ -370,13 +370,13 @@ class ResultPlan(Term):
 
     @property
     def computed(self) -> tuple[int, ...]:
-        """The levels whose places are allocated."""
+        """The levels whose positions are allocated."""
         writing = enumerate(self.levels)
         return tuple(n for n, level in writing if level.writing is LevelWriting.COMPUTED)
 
 
 def plan_of(statement: Statement, program: ConcreteProgram) -> ResultPlan:
-    """How the nest writes its result.  Raises ``UnsupportedError`` for a sum outside of fibers."""
+    """Plan the writing of a nest's result.  Raises ``UnsupportedError`` for a sum across fibers."""
     target = result_of(statement)
     format = program.format_of(target.tensor)
     loops = _path(statement)
@@ -461,7 +461,7 @@ def _levels(
 
 
 def _step(writing: LevelWriting, variable: str, shared: Access | None, level: int) -> object:
-    """What a level adds to the numbering of positions."""
+    """The contribution of a level to the numbering of positions."""
     match writing:
         case LevelWriting.DENSE | LevelWriting.FULL:
             return variable

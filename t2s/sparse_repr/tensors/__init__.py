@@ -1,1 +1,1 @@
-"""Tensors in memory: the arrays of their levels, and the ways in and out."""
+"""Tensors in memory: the arrays of their levels, and conversions."""

@@ -1,7 +1,7 @@
-"""Entries by their coordinates: the one form that every matrix and every tensor comes through.
+"""Entries by coordinates: the common form in every conversion of matrices and tensors.
 
-Formats of levels and representations of streams are made from ``Coordinates``, whatever library or
-file these came from, and both give them back.
+Formats and representations are built from ``Coordinates``, regardless of the source library or
+file, and convert back to them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from t2s.core.location import user_location
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Coordinates:
-    """A sparse matrix or tensor: its entries in the order of their coordinates, none there twice.
+    """A sparse matrix or tensor: its entries, unique and in the order of their coordinates.
 
     Attributes
     ----------
@@ -45,17 +45,17 @@ class Coordinates:
 
 
 class HasEntries(ABC):
-    """What holds a matrix or a tensor in memory in some form of its own."""
+    """An object that holds a matrix or a tensor in its own form."""
 
     @abstractmethod
     def entries(self) -> Coordinates:
-        """What is stored, without what only the form makes it store."""
+        """The entries, without those that only the form adds."""
 
 
 def in_order(shape: tuple[int, ...], modes: Sequence[Array], values: Array) -> Coordinates:
-    """The coordinates of entries in any order; those at one place are added up, as scipy does.
+    """Sort entries in any order; duplicates are added up, as in scipy.
 
-    Nothing is copied where the order is right already.
+    Nothing is copied if the order is right already.
     """
     keys, values = summed(*sorted_entries(tuple(modes), values))
     return Coordinates(shape=shape, modes=keys, values=values)
@@ -73,7 +73,7 @@ def sorted_entries(keys: tuple[Array, ...], values: Array) -> tuple[tuple[Array,
 
 
 def summed(keys: tuple[Array, ...], values: Array) -> tuple[tuple[Array, ...], Array]:
-    """Sorted entries, of which those with the same keys are added up.
+    """Sorted entries with duplicates added up.
 
     Sums are those of scipy's ``sum_duplicates``: in the type of the values, in their order.
     """
@@ -87,13 +87,13 @@ def summed(keys: tuple[Array, ...], values: Array) -> tuple[tuple[Array, ...], A
 
 
 def first_repeat(keys: tuple[Array, ...], count: int) -> int | None:
-    """The first of sorted entries that has the keys of the one before."""
+    """The first duplicate of sorted entries."""
     repeats = np.flatnonzero(~_new(keys, count))
     return int(repeats[0]) if repeats.size else None
 
 
 def _rises(keys: tuple[Array, ...], count: int) -> bool:
-    """Whether every entry is behind the one before."""
+    """Whether entries are strictly increasing."""
     if not keys:
         return count < 2
     later = keys[-1][1:] > keys[-1][:-1]
@@ -104,7 +104,7 @@ def _rises(keys: tuple[Array, ...], count: int) -> bool:
 
 
 def _new(keys: tuple[Array, ...], count: int) -> Array:
-    """Of sorted entries, which have other keys than the one before."""
+    """For sorted entries, whether each differs from its predecessor."""
     new = np.zeros(count, bool)
     new[:1] = True
     for key in keys:
@@ -112,7 +112,7 @@ def _new(keys: tuple[Array, ...], count: int) -> Array:
     return new
 
 
-# Values of matrices and tensors, whatever they come from: arrays of real numbers.
+# Values of matrices and tensors: arrays of real numbers.
 
 Array = np.ndarray[Any, Any]
 
@@ -121,7 +121,7 @@ MOST_POSITIONS = 2**28
 
 
 def plain_array(value: Any, what: str) -> Array:
-    """A value as a numpy array, whatever its own conversion raises."""
+    """A value as a numpy array; errors of its own conversion become ``UserError``."""
     try:
         if is_array_like(value):
             return np.asarray(value)
@@ -137,7 +137,7 @@ def plain_array(value: Any, what: str) -> Array:
 
 
 def real_values(values: Any) -> Array:
-    """Values as an array of real numbers; ``UserError`` for what streams cannot compute with."""
+    """Values as an array of real numbers; ``UserError`` for unsupported types."""
     array = plain_array(values, "a tensor")
     check_positions(array.size, "dense")
     if array.dtype.kind == "c":
@@ -157,7 +157,7 @@ def real_values(values: Any) -> Array:
 
 
 def check_positions(count: int, format: object) -> None:
-    """Refuse a level of so many positions, of a tensor in that format."""
+    """Refuse a level with too many positions."""
     if count > MOST_POSITIONS:
         raise UserError(
             f"the format {format} stores too much for this tensor",

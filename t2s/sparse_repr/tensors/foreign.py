@@ -1,7 +1,7 @@
-"""Entries of what other libraries hold: scipy.sparse, pydata/sparse, networkx and numpy.
+"""Entries of objects of other libraries: scipy.sparse, pydata/sparse, networkx and numpy.
 
-``coordinates_of`` reads all of them, for formats and for representations; objects are recognized
-by what they have.
+``coordinates_of`` reads all of them, for formats and for representations; objects are recognized by
+their attributes.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ MOST_ELEMENTS = 2**31 - 1
 
 
 def coordinates_of(value: object, what: str) -> Coordinates | None:
-    """The entries of a sparse object, or those of a numpy array that are not zero.
+    """The entries of a sparse object, or the nonzeros of a numpy array.
 
-    ``what`` names it in errors.  Entries may come in any order; those at one place are added up.
-    ``None`` for what is no matrix and no tensor.  Raises ``UserError`` for indices out of range and
-    for what is damaged.
+    ``what`` names it in errors.  Entries may be in any order; duplicates are added up.  ``None``
+    for anything but a matrix or a tensor.  Raises ``UserError`` for indices out of range and for
+    corrupt objects.
     """
     if isinstance(value, Coordinates):
         return value
@@ -46,12 +46,12 @@ def coordinates_of(value: object, what: str) -> Coordinates | None:
 
 
 def is_scipy(value: object) -> bool:
-    """Whether a value is a matrix or an array of scipy.sparse, which is not imported for it."""
+    """Whether a value is a matrix or an array of scipy.sparse, without importing it."""
     return _of_package(value, "scipy") and hasattr(value, "format") and hasattr(value, "tocoo")
 
 
 def _of_package(value: object, package: str) -> bool:
-    """Whether the class of a value, or one that it derives from, is of a package."""
+    """Whether the class of a value, or a base class, belongs to a package."""
     return any(each.__module__.split(".")[0] == package for each in type(value).__mro__)
 
 
@@ -113,7 +113,7 @@ def _from_scipy(value: Any, what: str) -> Coordinates:
 
 
 def _checked(shape: Any, modes: tuple[Any, ...], values: Any, what: str) -> Coordinates:
-    """Entries in any order: in range, as many of each, then put in order."""
+    """Check entries in any order, then sort them."""
     shape = tuple(map(int, shape))
     modes, values = tuple(map(np.asarray, modes)), np.asarray(values)
     names = ("row", "column") if len(shape) == 2 else tuple(f"mode {n}" for n in range(len(shape)))
@@ -159,7 +159,7 @@ def check_masked(value: object, what: str) -> None:
 
 
 def _check_fill(value: Any, name: str, what: str) -> None:
-    """What is not stored is zero."""
+    """Check that elements that are not stored are zero."""
     fill = getattr(value, name, 0)
     if fill != 0:
         _refuse(what, "leaves out elements that are not 0", f"{name} 0", f"{name} {fill}")
@@ -179,7 +179,7 @@ def to_csr(found: Coordinates) -> Any:
 
 
 def library(name: str, purpose: str) -> Any:
-    """A module that t2s does not need otherwise; raises ``UserError`` if it is not installed."""
+    """Import an optional module; raises ``UserError`` if it is not installed."""
     package = name.split(".")[0]
     try:
         return import_deferring_sigint(name)

@@ -1,6 +1,6 @@
-"""Tensors from and for other libraries: scipy.sparse, pydata/sparse and numpy.
+"""Conversions from and to other libraries: scipy.sparse, pydata/sparse and numpy.
 
-The libraries are imported only where a result is made.
+The libraries are imported only to make results.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SHARED = {"csr": csr, "csc": csc}
 
 
 def tensor(value: Any, format: Format | str | None = None) -> SparseTensor:
-    """A tensor of a ``SparseTensor``, a scipy.sparse or pydata/sparse object, or a numpy array.
+    """A tensor from a ``SparseTensor``, a scipy.sparse or pydata/sparse object, or a numpy array.
 
     A graph of networkx is its adjacency matrix: nodes in the order of the graph, the ``weight`` of
     each edge or 1.
@@ -43,7 +43,7 @@ def tensor(value: Any, format: Format | str | None = None) -> SparseTensor:
 
 
 def filled_tensor(made: SparseTensor, fill: float | int, *, as_array: bool) -> SparseTensor:
-    """The tensor of an input in which ``fill`` is the value where nothing is stored.
+    """The tensor of an input with ``fill`` as the value of elements that are not stored.
 
     An array says all its values; of anything else what is not stored counts.
     """
@@ -65,7 +65,8 @@ def _as_stored(value: Any, format: Format | None) -> SparseTensor:
     kind = value.format if is_scipy(value) and len(value.shape) == 2 else ""
     if kind in _SHARED and _increases(value):
         indices, data, count = value.indices, value.data, int(value.indptr[-1])
-        if min(len(indices), len(data)) >= count:  # scipy leaves room behind the last one
+        # scipy's arrays may have unused capacity at the end
+        if min(len(indices), len(data)) >= count:
             indices = indices if len(indices) == count else indices[:count]
             data = data if len(data) == count else data[:count]
         arrays = {"pos": value.indptr, "crd": indices}

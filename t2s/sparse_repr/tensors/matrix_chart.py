@@ -1,4 +1,4 @@
-"""Pictures of sparse matrices: where the entries are, which machine has them, and what is padding.
+"""Pictures of sparse matrices: the entries, the machines that hold them, and padding.
 
 Large matrices are drawn in cells of many entries, the more opaque the more there are.
 """
@@ -26,7 +26,7 @@ _LEVELS = (0.4, 0.6, 0.8, 1.0)
 
 
 def entries_chart(shape: tuple[int, int], rows: Array, columns: Array) -> SvgPicture | None:
-    """Where the entries of a matrix are; ``None`` if there are too many to draw."""
+    """The entries of a matrix; ``None`` if there are too many to draw."""
     if rows.size > MOST_VALUES:
         return None
     grid = _grid(shape)
@@ -129,7 +129,7 @@ def _cells(index: Array, extent: int, cells: int) -> Array:
 
 
 def _room(shape: tuple[int, int], grid: tuple[int, int]) -> Array:
-    """Places of the matrix in each cell."""
+    """Elements of the matrix in each cell."""
     counts = []
     for extent, cells in zip(shape, grid, strict=True):
         first = [-(-number * extent // cells) for number in range(cells + 1)] if cells else [0]

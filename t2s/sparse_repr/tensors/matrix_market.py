@@ -1,10 +1,10 @@
-"""Matrix Market files: the one reader and the one writer, for tensors and for representations.
+"""Reader and writer of Matrix Market files, for tensors and for representations.
 
-Files are read by scipy once their header is known to be true.
+scipy reads files whose header has been checked.
 
-What a header promises is checked against the bytes that are there before anything is allocated,
-and a compressed file is read up to ``MOST_RATIO`` times its size: a damaged or a hostile file costs
-no more time and memory than an honest one of its size.
+A header is checked against the size of the file before anything is allocated, and a compressed file
+is read up to ``MOST_RATIO`` times its size: a corrupt or hostile file costs no more time and memory
+than a valid one of its size.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _NO_NUMBER = re.compile(
 
 
 def check_path(path: object, what: str) -> None:
-    """Refuse anything else."""
+    """Refuse anything but a path."""
     if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):
         raise UserError(
             f"{what} needs a path", location=user_location(), expected="a str or a Path",
@@ -55,10 +55,10 @@ def check_path(path: object, what: str) -> None:
 
 
 def read_market(path: str | Path, what: str) -> Coordinates | Array:
-    """The entries of a Matrix Market file, or all elements where it has them all.
+    """The entries of a Matrix Market file, or all elements of an array file.
 
-    Entries that are there twice are added up.  Raises ``UserError``, in which ``what`` names the
-    file, for files that are not there or damaged.
+    Duplicates are added up.  Raises ``UserError``, in which ``what`` names the file, for missing or
+    corrupt files.
     """
     scipy_io = import_deferring_sigint("scipy.io")
 
@@ -84,7 +84,7 @@ def read_market(path: str | Path, what: str) -> Coordinates | Array:
 
 
 def market_text(found: Coordinates, what: str) -> bytes:
-    """A matrix as a Matrix Market file.  Raises ``UserError`` for what such files do not have."""
+    """A matrix as a Matrix Market file.  Raises ``UserError`` for unsupported types."""
     scipy_io, sparse = import_deferring_sigint("scipy.io"), import_deferring_sigint("scipy.sparse")
 
     values = found.values
@@ -104,7 +104,7 @@ def _refuse(problem: str, expected: str, given: str) -> NoReturn:
 
 
 def _text(path: Path) -> bytes:
-    """What a file holds, unpacked as its name says."""
+    """The content of a file, decompressed according to its name."""
     most = MOST_RATIO * path.stat().st_size + SLACK
     match path.suffix.lower():
         case ".gz":
@@ -121,10 +121,10 @@ def _text(path: Path) -> bytes:
 
 
 def _check_numbers(text: bytes, begin: int) -> None:
-    """Refuse what is not a number behind the header.
+    """Refuse anything but numbers after the header.
 
-    The reader of scipy takes the beginning of a word for the number, and ends the process where a
-    file ends inside of an exponent.
+    scipy's reader accepts words that begin with a number, and crashes if a file ends inside an
+    exponent.
     """
     if text[begin:].translate(None, _IN_NUMBERS):
         found = _NO_NUMBER.search(_NAMED.sub(lambda name: b"0" * len(name[0]), text), begin)
@@ -147,7 +147,7 @@ def _check_header(file: Any, size: int) -> None:
     while line.startswith(b"%") or (line and not line.strip()):
         line = file.readline(SLACK)
     sizes = [int(word) for word in line.split()]
-    left = size - file.tell() + 1  # the last line may have no end
+    left = size - file.tell() + 1  # the last line may lack a newline
     if "coordinate" in banner:
         promised = LEAST_ENTRY * sizes[2]
     else:

@@ -1,6 +1,6 @@
-"""What a tensor may be made of: real numbers, coordinates of 64 bits, arrays that fit its format.
+"""Requirements of tensors: real numbers, 64-bit coordinates, arrays that fit the format.
 
-Whatever values come from, they pass ``real_values``.
+All values pass through ``real_values``.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def coordinate_table(coordinates: Any, count: int, order: int) -> Array:
 
 
 def checked_fill(fill: Any) -> float | int:
-    """What is where nothing is stored.  Raises ``UserError`` unless it is a number."""
+    """The fill value.  Raises ``UserError`` unless it is a number."""
     number: Any = fill.item() if isinstance(fill, np.generic) else fill
     if not isinstance(number, int | float):
         raise UserError(
@@ -126,7 +126,7 @@ def _check_arrays(format: Format, number: int, arrays: Arrays, count: int, exten
 
 
 def _shown(name: str, array: Array) -> str:
-    """An array in an error: all of it if it is short."""
+    """The text of an array in an error, abbreviated if it is long."""
     if len(array) <= 8:
         return f"{name} {array.tolist()}"
     return f"{name} of {len(array)} numbers from {array[0]} to {array[-1]}"

@@ -91,7 +91,7 @@ class SparseTensor(HasEntries, NotebookDisplay):
 
     @property
     def nnz(self) -> int:
-        """Stored entries, without the zeros that only a dense level makes the tensor store."""
+        """The number of stored entries, without zeros due to dense levels."""
         return int(self.entries().values.size)
 
     @property
@@ -133,7 +133,7 @@ class SparseTensor(HasEntries, NotebookDisplay):
         return table[inside], self.values[positions[inside]]
 
     def entries(self) -> Coordinates:
-        """Coordinates in order; values that only a dense level makes the tensor store are none."""
+        """Entries in order, without values due to dense levels."""
         table, values = self.coordinates()
         if any(level.full for level in self.format.levels[-1:]):
             kept = values != self.fill
@@ -152,7 +152,7 @@ class SparseTensor(HasEntries, NotebookDisplay):
         elif self.fill != 0:
             stored = values != self.fill
             result[tuple(table[stored].T)] = values[stored]
-        else:  # what lies below a repeated coordinate is one fiber in parts
+        else:  # the runs below a repeated coordinate form one fiber
             np.add.at(result, tuple(table.T), values)
         return result
 
@@ -167,7 +167,7 @@ class SparseTensor(HasEntries, NotebookDisplay):
     def convert(self, format: Format | str) -> SparseTensor:
         """The same tensor in another format; the tensor itself if that is the same.
 
-        Zeros that only a dense level made the tensor store are left out.
+        Zeros due to dense levels are dropped.
         """
         format = as_format(format)
         if format == self.format:
@@ -195,7 +195,7 @@ class SparseTensor(HasEntries, NotebookDisplay):
         return Table(title="levels", headers=headers, rows=tuple(rows), left=frozenset({1, 3}))
 
     def _card(self) -> NotebookCard:
-        """Its levels, and where its entries are: in a matrix of the first mode and all others."""
+        """Its levels, and a picture of its entries as a matrix of the first mode and all others."""
         size = " x ".join(f"{extent:,}" for extent in self.shape) or "scalar"
         summary = [("shape", size), ("format", str(self.format)), ("type", str(self.dtype))]
         picture: CardPart | None = None
@@ -224,7 +224,7 @@ def as_stored(
     *,
     fill: float | int = 0,
 ) -> SparseTensor:
-    """The tensor of arrays that are known to fit: none of them is looked at."""
+    """A tensor from arrays that are known to fit, without checks."""
     made = object.__new__(SparseTensor)
     made.shape, made.format, made.levels = tuple(shape), format, tuple(levels)
     made.values, made.fill = values, fill
@@ -298,7 +298,7 @@ def from_entries(found: Coordinates, format: Format, *, fill: float | int = 0) -
 
 
 def _keys(modes: Sequence[Array], format: Format) -> tuple[Array, ...]:
-    """What every level stores of coordinates."""
+    """The part of the coordinates that every level stores."""
     found: list[Array] = []
     for part in format.parts:
         key = np.ascontiguousarray(modes[part.mode], np.int64)
@@ -308,7 +308,7 @@ def _keys(modes: Sequence[Array], format: Format) -> tuple[Array, ...]:
 
 
 def _modes(keys: Sequence[Array], format: Format, count: int) -> list[Array]:
-    """Coordinates of what levels store: the inverse of ``_keys``."""
+    """Coordinates from the parts that levels store: the inverse of ``_keys``."""
     modes = [np.zeros(count, np.int64) for _ in range(format.order)]
     for part, key in zip(format.parts, keys, strict=True):
         modes[part.mode] += key * part.divisor
@@ -318,7 +318,7 @@ def _modes(keys: Sequence[Array], format: Format, count: int) -> list[Array]:
 def _packed(
     keys: Sequence[Array], data: Array, shape: tuple[int, ...], format: Format, fill: float | int
 ) -> SparseTensor:
-    """The tensor of entries in the order of their levels, none there twice."""
+    """The tensor of unique entries in the order of their levels."""
     levels, positions, count = _pack_levels(keys, len(data), shape, format)
     stored = np.full(count, fill, data.dtype) if len(data) < count else np.zeros(count, data.dtype)
     stored[positions] = data
@@ -357,7 +357,7 @@ def misfit(format: Format, level: Level, error: PackingError) -> UserError:
 def _check_twice(
     keys: tuple[Array, ...], data: Array, shape: tuple[int, ...], format: Format
 ) -> None:
-    """Refuse a coordinate of sorted entries that is there twice."""
+    """Refuse duplicates among sorted entries."""
     where = first_repeat(keys, len(data))
     if where is None:
         return

@@ -49,7 +49,7 @@ def read(path: str | Path, format: Format | str | None = None) -> SparseTensor:
 def write(path: str | Path, value: SparseTensor) -> None:
     """Write a tensor as ``.mtx`` (matrices), ``.tns``, or ``.npy`` with all its zeros.
 
-    Raises ``UserError`` for what is not a tensor or no path, and where nothing can be written.
+    Raises ``UserError`` for arguments of other types, and if the file cannot be written.
     """
     check_path(path, "write")
     path, location = Path(path), user_location()
@@ -96,7 +96,7 @@ def _read_matrix_market(path: Path, format: Format | None) -> SparseTensor:
 
 
 def _read_numpy(path: Path) -> Any:
-    try:  # a map is refused where the header promises more than the file has
+    try:  # mapping fails if the header promises more than the file has
         return np.array(np.load(path, allow_pickle=False, mmap_mode="r"))
     except (ValueError, EOFError, OSError, OverflowError, MemoryError, SyntaxError) as error:
         raise UserError(
@@ -108,7 +108,7 @@ def _read_tns(path: Path, format: Format | None) -> SparseTensor:
     """Lines of coordinates from 1 and a value; the shape is that of the largest coordinates.
 
     A comment ``# shape 3 4 5``, as ``write`` puts it, gives the shape.  Values are float64, or
-    int64 where all are integers and float64 has not all of them.
+    int64 if all are integers that float64 cannot represent.
     """
     shape: tuple[int, ...] | None = None
     rows: list[tuple[int, ...]] = []
@@ -155,7 +155,7 @@ def _read_tns(path: Path, format: Format | None) -> SparseTensor:
 
 
 def _values(path: Path, words: list[str]) -> Any:
-    """Values as float64, or as int64 where that is needed to keep integers as they are."""
+    """Values as float64, or as int64 if that is needed to keep integers exact."""
     floats = np.array([float(word) for word in words], np.float64)
     whole = [_integer(word) for word in words]
     if all(n is None or n == found for n, found in zip(whole, floats.tolist(), strict=True)):
@@ -172,7 +172,7 @@ def _values(path: Path, words: list[str]) -> Any:
 
 
 def _integer(word: str) -> int | None:
-    """The integer that a word spells, without a point and an exponent."""
+    """The integer of a word, without a point and an exponent."""
     digits = word[1:] if word[:1] in ("+", "-") else word
     return int(word) if digits.isdecimal() and len(digits) < 400 else None
 
@@ -193,7 +193,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _coordinates(words: list[str]) -> tuple[int, ...]:
-    """Whole numbers from 1, 2 or 2.0; shorter than the words if one of them is none."""
+    """Positive integers, written as 2 or 2.0; fewer than the words if one is invalid."""
     found: list[int] = []
     for word in words:
         number = _integer(word)
@@ -206,5 +206,5 @@ def _coordinates(words: list[str]) -> tuple[int, ...]:
 
 
 def _is_exact(number: float) -> bool:
-    """Whether a float is an integer that no other number is rounded to."""
+    """Whether a float is an integer to which no other integer rounds."""
     return number.is_integer() and abs(number) <= 2**53
