@@ -37,11 +37,13 @@ def cycles_formula(
 ) -> CyclesFormula:
     """The cycles of a design as a formula of its sizes, from exact runs of small sizes.
 
-    Parameters ---------- design: a Func, or several. sizes: integer ``Param`` objects in the bounds
-    of the design. inputs: its other scalars, as for ``t2s.cycles``. device, memory: as for
-    ``t2s.cycles``. steps: by size, the elements in which it counts, if not those of the tiles that
-    the ``split`` and
-        ``tile`` directives make.
+    Parameters
+    ----------
+    design: a Func, or several.
+    sizes: integer ``Param`` objects in the bounds of the design.
+    inputs: its other scalars, as for ``t2s.cycles``.
+    device, memory: as for ``t2s.cycles``.
+    steps: by size, the elements of a tile, if not those that ``split`` and ``tile`` make.
     checks: sizes in whole tiles that the formula is compared with, and as many with ragged tiles.
 
     Returns a ``CyclesFormula``: ``formula(n=1000)`` is the count for a size, ``formula.expression``

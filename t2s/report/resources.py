@@ -285,18 +285,18 @@ def _of(needed: int, available: int | None) -> str:
 #
 # The rules, all of them estimates:
 #
-# * Operators take blocks; selections, conversions and other bit movement are logic and wires.  *
-# Every operator of a body is built once, however often its value is used, unless it is unused.  *
-# Expressions over indices and parameters only (subscripts, conditions) are counters and logic.  * A
-# multiplication by a constant power of two is a shift, or an addition to the exponent.  * An
-# integer multiplier is as wide as its operands were before they were widened: a product of two
-# int8 in int32 takes half a block, because synthesis finds that the upper bits repeat the sign.  *
-# For the types in ``Fabric.fused`` a block has a multiplier and an adder.  A *sum of products* is a
-# tree of additions, subtractions and sums of lanes over multiplications that nothing else uses.
-# With p products and a additions it takes max(p, a) blocks: each product's block lends its adder,
-# and further additions take a block each.  A dot product of 16 lanes with its accumulator has   p =
-# a = 16 and takes 16 blocks.  * Each alternative of a machine has its own operators; conditions are
-# logic.
+# * Operators take blocks; selections, conversions and other bit movement are logic and wires.
+# * Every operator of a body is built once, however often its value is used, unless it is unused.
+# * Expressions over indices and parameters only (subscripts, conditions) are counters and logic.
+# * A multiplication by a constant power of two is a shift, or an addition to the exponent.
+# * An integer multiplier is as wide as its operands were before they were widened: a product of two
+#   int8 in int32 takes half a block, because synthesis finds that the upper bits repeat the sign.
+# * For the types in ``Fabric.fused`` a block has a multiplier and an adder.  A *sum of products* is
+#   a tree of additions, subtractions and sums of lanes over multiplications that nothing else uses.
+#   With p products and a additions it takes max(p, a) blocks: each product's block lends its adder,
+#   and further additions take a block each.  A dot product of 16 lanes with its accumulator has
+#   p = a = 16 and takes 16 blocks.
+# * Each alternative of a machine has its own operators; conditions are logic.
 
 _ADDITIVE = (Op.ADD, Op.SUBTRACT)
 

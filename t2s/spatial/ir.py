@@ -700,9 +700,12 @@ class Recurrences(Calculation):
 class LoadUnit(Term):
     """Sends elements of an array in memory.
 
-    Attributes ---------- value: the element, a ``Read``; before load units are placed possibly an
-    expression. on_host: the unit runs on the host, orders the elements in memory, and is not a node
-    of the graph. address: for a tensor that the host orders, the subscripts over the loops.
+    Attributes
+    ----------
+    value: the element, a ``Read``; before load units are placed possibly an expression.
+    on_host: the unit runs on the host, orders the elements in memory, and is not a node of the
+        graph.
+    address: for a tensor that the host orders, the subscripts over the loops.
     """
 
     value: Expr

@@ -126,10 +126,12 @@ class Units:
 class Dram:
     """A dynamic RAM with its controller.
 
-    Attributes ---------- name, description: for reports. clock_hz: command clocks per second.
+    Attributes
+    ----------
+    name, description: for reports.
+    clock_hz: command clocks per second.
     channels, ranks, groups, banks, rows, columns: channels of the memory, ranks of a channel,
-    groups
-        of a rank, banks of a group, rows of a bank, bursts of a row; powers of two.
+        groups of a rank, banks of a group, rows of a bank, bursts of a row; powers of two.
     burst_bytes, burst_clocks: the size of a read or write, and its time on the data bus.
     mapping: the coordinates that the bits of a burst number stand for, lowest bits first.
     rotate_banks: the number of the bank group is rotated by the column and the row, that of the
