@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from t2s.driver.hardware import emit, emulate, verilate
     from t2s.driver.lower import interpret, lower, print_loop_nest, resources
     from t2s.driver.many import Run, compare, fit_depths, simulate_many
+    from t2s.driver.search import search
     from t2s.driver.simulate import cycles, simulate
     from t2s.func.func import ImageParam, Param, RDom, Var, variables
     from t2s.func.functions import (
@@ -94,6 +95,7 @@ __all__ = [
     "registers",
     "resources",
     "rsqrt",
+    "search",
     "select",
     "simulate",
     "simulate_many",
@@ -111,6 +113,7 @@ _HOMES = {
     "driver.hardware": "emit emulate verilate",
     "driver.lower": "interpret lower print_loop_nest resources",
     "driver.many": "Run compare fit_depths simulate_many",
+    "driver.search": "search",
     "driver.simulate": "cycles simulate",
     "func.func": "ImageParam Param RDom Var variables",
     "func.functions": "absolute cast ceil exp floor fma log maximum minimum rsqrt select sqrt tanh",

@@ -1,0 +1,255 @@
+"""A point of the space: the decisions of a design, and the directives that carry them out.
+
+A point says which loops are PEs and how many, the tile of results that each PE keeps, the vector
+length, how each operand reaches the PEs, and how results leave.  ``calls`` is the point as the
+directives that a user would write; ``apply`` carries them out on a Func.
+
+The loop nest is always the same, outermost first: blocks of results, the reduction, the tile of a
+PE, the PEs, the lanes.  So a PE has as many partial sums in flight as its tile has results, which
+hides the latency of the adder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from t2s.core.names import NameSupply
+from t2s.design_space.contraction import Contraction, SearchedOperand
+from t2s.func.expressions import Symbol
+from t2s.func.func import Var
+from t2s.spatial.schedule import Place, ScheduledFunc
+
+
+class Feed(Enum):
+    """How an operand reaches the PEs."""
+
+    DIRECT = "each PE loads it"
+    FORWARDED = "boundary PEs load it and PEs pass it on"
+    BUFFERED = "a loader streams each value once for a tile; feeders buffer it and PEs pass it on"
+
+
+class Drain(Enum):
+    """How results leave the PEs."""
+
+    STORED = "each PE stores its results"
+    GATHERED = "results are gathered to one unloader"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The decisions of one design of a contraction.
+
+    Attributes
+    ----------
+    rows: (loop, PEs) for each loop in space, in the order of the outputs.
+    tiles: results of one PE along each output loop.
+    lanes: the length of vectors along the innermost reduction.
+    feeds: for each operand.
+    """
+
+    rows: tuple[tuple[str, int], ...]
+    tiles: tuple[int, ...]
+    lanes: int
+    feeds: tuple[Feed, ...]
+    drain: Drain
+
+    def text(self, contraction: Contraction) -> str:
+        """The decisions in a line."""
+        array = " x ".join(f"{pes} PEs along {loop}" for loop, pes in self.rows) or "one PE"
+        tile = " x ".join(map(str, self.tiles))
+        feeds = ", ".join(
+            f"{operand.name} {feed.name.lower()}"
+            for operand, feed in zip(contraction.operands, self.feeds, strict=True)
+        )
+        lanes = f"{self.lanes} lane{'s' if self.lanes > 1 else ''}"
+        return f"{array}, {lanes}, {tile} results each; {feeds}; results {self.drain.name.lower()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """``receiver.method(*arguments)``: loops and Funcs by name, and integers."""
+
+    receiver: str
+    method: str
+    arguments: tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Directives:
+    """The loops and Funcs that a point makes, and its calls in order."""
+
+    loops: tuple[str, ...]
+    funcs: tuple[str, ...]
+    on_host: tuple[str, ...]
+    calls: tuple[Call, ...]
+
+
+def apply(func: ScheduledFunc, directives: Directives) -> None:
+    """Carry out directives on a Func that has none."""
+    symbols: dict[str, Any] = dict(symbols_of(func))
+    symbols |= {name: Var(name) for name in directives.loops}
+    symbols |= {name: type(func)(name) for name in directives.funcs}
+    symbols |= {name: type(func)(name, place=Place.HOST) for name in directives.on_host}
+    for call in directives.calls:
+        arguments = [symbols.get(a, a) if isinstance(a, str) else a for a in call.arguments]
+        getattr(symbols[call.receiver], call.method)(*arguments)
+
+
+def symbols_of(func: ScheduledFunc) -> Mapping[str, Symbol]:
+    """The objects of a definition by name."""
+    symbols: dict[str, Symbol] = {func.name: func}
+    for written in func.written:
+        symbols |= written.symbols
+        for part in written.target:
+            symbols |= part.symbols
+    return symbols
+
+
+def directives_of(contraction: Contraction, point: Point, taken: frozenset[str]) -> Directives:
+    """The directives of a point; names of new loops and Funcs avoid those that are ``taken``."""
+    return _Writer(contraction, point, NameSupply(taken)).directives()
+
+
+class _Writer:
+    """Writes the directives of one point."""
+
+    def __init__(self, contraction: Contraction, point: Point, names: NameSupply) -> None:
+        self.contraction = contraction
+        self.point = point
+        self.names = names
+        self.loops: list[str] = []
+        self.funcs: list[str] = []
+        self.on_host: list[str] = []
+        self.calls: list[Call] = []
+        self.pes: dict[str, str] = {}  # the loop over PEs, by output loop
+        self.tiles: dict[str, str] = {}  # the loop over a PE's results, by output loop
+        self.lane: str | None = None
+
+    def directives(self) -> Directives:
+        self.shape_nest()
+        feeders = [(o, f, *self.isolate(o, f)) for o, f in self.operands() if self.isolates(o, f)]
+        for operand, feed, loader, feeder in feeders:
+            if feed is not Feed.DIRECT:
+                self.feed(operand, loader, feeder)
+        if self.point.drain is Drain.GATHERED:
+            self.gather()
+        return Directives(
+            tuple(self.loops), tuple(self.funcs), tuple(self.on_host), tuple(self.calls)
+        )
+
+    def call(self, receiver: str, method: str, *arguments: str | int) -> None:
+        self.calls.append(Call(receiver, method, arguments))
+
+    def operands(self) -> Iterator[tuple[SearchedOperand, Feed]]:
+        return zip(self.contraction.operands, self.point.feeds, strict=True)
+
+    def loop(self, name: str) -> str:
+        self.loops.append(self.names.fresh(name))
+        return self.loops[-1]
+
+    def func(self, name: str) -> str:
+        self.funcs.append(self.names.fresh(name))
+        return self.funcs[-1]
+
+    @property
+    def innermost(self) -> str:
+        """The reduction that vectors run along."""
+        return self.contraction.reductions[-1].name
+
+    def shape_nest(self) -> None:
+        """Split, reorder and unroll the loops of the definition."""
+        name, rows = self.contraction.name, dict(self.point.rows)
+        for output, tile in zip(self.contraction.outputs, self.point.tiles, strict=True):
+            block = rows.get(output.name, 1) * tile
+            if block == 1:
+                continue
+            inner = self.loop(f"{output.name}{'t' if tile > 1 else 'p'}")
+            self.call(name, "split", output.name, output.name, inner, block)
+            if tile > 1:
+                self.tiles[output.name] = inner
+                if output.name in rows:
+                    self.pes[output.name] = self.loop(f"{output.name}p")
+                    pes = self.pes[output.name]
+                    self.call(name, "split", inner, inner, pes, rows[output.name])
+            elif output.name in rows:
+                self.pes[output.name] = inner
+        if self.point.lanes > 1:
+            self.lane = self.loop(f"{self.innermost}v")
+            inner = self.innermost
+            self.call(name, "split", inner, inner, self.lane, self.point.lanes)
+        nest = [output.name for output in self.contraction.outputs]
+        nest += [reduction.name for reduction in self.contraction.reductions]
+        nest += [*self.tiles.values(), *self.pes.values()]
+        nest += [self.lane] if self.lane else []
+        self.call(name, "reorder", *reversed(nest))
+        if self.pes:
+            self.call(name, "unroll", *self.pes.values())
+        if self.lane:
+            vectors = [o.name for o in self.contraction.operands if self.innermost in o.varies]
+            self.call(name, "vload", *vectors)
+
+    def isolates(self, operand: SearchedOperand, feed: Feed) -> bool:
+        """Whether loading has to be a Func of its own."""
+        return feed is not Feed.DIRECT or self.reorders(operand)
+
+    def reorders(self, operand: SearchedOperand) -> bool:
+        """Whether elements along the lanes are apart in memory, so that the host reorders them."""
+        along = self.lane is not None and self.innermost in operand.varies
+        return along and self.innermost not in operand.fastest
+
+    def isolate(self, operand: SearchedOperand, feed: Feed) -> tuple[str, str]:
+        """The chain from memory to the PEs: the loader, and the last Func of the chain."""
+        chain: list[str] = []
+        if self.reorders(operand):
+            self.on_host.append(self.names.fresh(f"{operand.name}_serializer"))
+            chain.append(self.on_host[-1])
+        loader = feeder = self.func(f"{operand.name}_loader")
+        chain.append(loader)
+        if feed is Feed.BUFFERED:
+            feeder = self.func(f"{operand.name}_feeder")
+            chain.append(feeder)
+        self.call(self.contraction.name, "isolate_producer_chain", operand.name, *chain)
+        return loader, feeder
+
+    def feed(self, operand: SearchedOperand, loader: str, feeder: str) -> None:
+        name = self.contraction.name
+        for loop, pes in self.pes.items():
+            if loop not in operand.varies:
+                self.call(name, "forward", feeder, pes)
+        if loader == feeder:
+            return
+        removed = [t for v, t in reversed(self.tiles.items()) if v not in operand.varies]
+        kept = len(self.contraction.reductions)
+        while kept and self.contraction.reductions[kept - 1].name not in operand.varies:
+            kept -= 1
+            removed.append(self.contraction.reductions[kept].name)
+        if removed:
+            self.call(loader, "remove", *removed)
+        # the buffer comes first: scattering along two loops inserts a Func that it would name
+        outer = [*self.contraction.outputs, *self.contraction.reductions[:kept]]
+        self.call(feeder, "buffer", loader, outer[-1].name)
+        for loop, pes in self.pes.items():
+            if loop in operand.varies:
+                self.call(feeder, "scatter", loader, pes)
+
+    def gather(self) -> None:
+        name = self.contraction.name
+        drainers = [
+            self.func(f"{name}_{part}") for part in ("drainer", "collector")[: len(self.pes)]
+        ]
+        unloader = self.func(f"{name}_unloader")
+        self.call(name, "isolate_consumer_chain", *drainers, unloader)
+        source = name
+        for drainer, pes in zip(drainers, self.pes.values(), strict=True):
+            self.call(drainer, "gather", source, pes)
+            source = drainer
+        if stores_vectors(self.contraction, self.point):
+            self.call(unloader, "vstore", name)
+
+
+def stores_vectors(contraction: Contraction, point: Point) -> bool:
+    """Whether the last loop in space is the one along which results are adjacent in memory."""
+    return bool(point.rows) and point.rows[-1][0] == contraction.stored[-1]

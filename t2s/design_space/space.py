@@ -1,0 +1,363 @@
+"""The space of designs of a contraction within a budget, with a lower bound for each of them.
+
+A *shape* is the array of PEs, the tile of a PE and the vector length; a *point* is a shape with a
+way for each operand and for the results (``point.py``).  Shapes and points are columns of numbers,
+so that millions of them are bounded in a second.
+
+**The space.**  One or two output loops in space, with any number of PEs; along each output loop
+every tile that is the smallest one for its number of blocks, so that tiles need not divide; vectors
+of a power of two along the innermost reduction; each operand loaded by each PE, or forwarded from
+boundary PEs, or streamed once for each tile and buffered; results stored by each PE or gathered.
+Not in it: reductions in space, skewed space-time maps, blocks in another order than the
+definition's, buffers for more than one step of the reduction, depths other than the defaults.
+
+**Bounds.**  Each counts what one unit has to do, so none of them is above the true cycles:
+
+* PEs: a step for each block, each step of the reduction and each result of the tile, and at least
+  the latency of the adder for a tile; before the first step the first buffer has to be filled and
+  the operand has to reach the last PE; after the last one the term, the sum and the store follow;
+* the stream of each buffered operand, and that of gathered results, a token in a cycle;
+* all bytes that are loaded and stored, by the bandwidth of the memory, and those of a unit by its
+  own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+from math import ceil, prod
+from typing import Any
+
+import numpy as np
+
+from t2s.core.expr import Expr
+from t2s.core.ops import Op
+from t2s.core.walk import children
+from t2s.design_space.contraction import Contraction, SearchedOperand
+from t2s.design_space.point import Drain, Feed, Point
+from t2s.simulator.devices import Device, Fabric
+
+Columns = np.ndarray[Any, np.dtype[np.int64]]
+
+LANES = (1, 2, 4, 8, 16)
+"""Vector lengths that memory units and vector types of the backends have."""
+
+MOST_RESULTS = 1 << 13
+"""The most results of a PE: more take as many RAM blocks as PEs could use better."""
+
+MOST_TILES = 1 << 12
+"""Tiles for one array of PEs; of more, every second candidate along the loop with the most."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """The most DSP and RAM blocks; ``None`` is no limit."""
+
+    dsp: int | None
+    ram: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shapes:
+    """Arrays of PEs with tiles and vectors, a row each.
+
+    ``pes`` and ``tiles`` have a column for each output loop, ``pes`` 1 for those in time.
+    """
+
+    pes: Columns
+    tiles: Columns
+    lanes: Columns
+
+    def __len__(self) -> int:
+        return len(self.lanes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PEArray:
+    """PEs along each output loop, the vector length, and a bound for all of its designs."""
+
+    pes: tuple[int, ...]
+    lanes: int
+    bound: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ways:
+    """How the operands of a contraction reach the PEs, and how its results leave."""
+
+    feeds: tuple[Feed, ...]
+    drain: Drain
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costs:
+    """Of points, a row each: lower bounds in cycles, blocks, bytes moved, and which are legal."""
+
+    bound: Columns
+    dsp: Columns
+    ram: Columns
+    bytes: Columns
+    legal: np.ndarray[Any, np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Space:
+    """The designs of a contraction on a device; ``dsp_of_pe`` by vector length."""
+
+    contraction: Contraction
+    device: Device
+    budget: Budget
+    dsp_of_pe: Mapping[int, int]
+
+    # arrays and shapes
+
+    def arrays(self) -> list[PEArray]:
+        """All arrays of PEs within the budget of DSP blocks, those with the least bound first."""
+        arrays = [self._array(pes, lanes) for lanes in self.dsp_of_pe for pes in self._pes(lanes)]
+        return sorted(arrays, key=lambda array: array.bound)
+
+    def _pes(self, lanes: int) -> Iterator[tuple[int, ...]]:
+        """PEs along each output loop."""
+        outputs = self.contraction.outputs
+        most = prod(loop.extent for loop in outputs)
+        if self.budget.dsp is not None and self.dsp_of_pe[lanes]:
+            most = min(most, self.budget.dsp // self.dsp_of_pe[lanes])
+        if most < 1:
+            return
+        yield (1,) * len(outputs)
+        for chosen in (c for r in (1, 2) for c in combinations(range(len(outputs)), r)):
+            ranges = [range(2, min(outputs[at].extent, most) + 1) for at in chosen]
+            for pes in product(*ranges):
+                if prod(pes) <= most:
+                    along = dict(zip(chosen, pes, strict=True))
+                    yield tuple(along.get(at, 1) for at in range(len(outputs)))
+
+    def _array(self, pes: tuple[int, ...], lanes: int) -> PEArray:
+        whole = [
+            ceil(loop.extent / along)
+            for loop, along in zip(self.contraction.outputs, pes, strict=True)
+        ]
+        vector = np.array([lanes])
+        steps = prod(whole) * self._sums(vector) + self._latency_after(vector)
+        return PEArray(pes=pes, lanes=lanes, bound=int(steps[0]) + self._latency_of_loads)
+
+    def shapes(self, array: PEArray) -> Shapes:
+        """The array with every tile."""
+        choices = [
+            smallest_tiles(ceil(loop.extent / along))
+            for loop, along in zip(self.contraction.outputs, array.pes, strict=True)
+        ]
+        while prod(map(len, choices)) > MOST_TILES:
+            longest = max(range(len(choices)), key=lambda at: len(choices[at]))
+            choices[longest] = sorted({*choices[longest][::2], choices[longest][-1]})
+        grid = np.meshgrid(*choices, indexing="ij")
+        tiles = np.stack([axis.ravel() for axis in grid], axis=1)
+        tiles = tiles[tiles.prod(axis=1) <= MOST_RESULTS]
+        pes = np.broadcast_to(np.array(array.pes, np.int64), tiles.shape)
+        return Shapes(pes=pes, tiles=tiles, lanes=np.full(len(tiles), array.lanes, np.int64))
+
+    # bounds
+
+    def _blocks(self, pes: Columns, tiles: Columns) -> Columns:
+        extents = np.array([loop.extent for loop in self.contraction.outputs], np.int64)
+        return np.prod(-(-extents // (pes * tiles)), axis=1)
+
+    def _sums(self, lanes: Columns) -> Columns:
+        """The steps of the reduction."""
+        reductions = [loop.extent for loop in self.contraction.reductions]
+        steps: Columns = -(-reductions[-1] // lanes) * prod(reductions[:-1])
+        return steps
+
+    def _compute(self, pes: Columns, tiles: Columns, lanes: Columns) -> Columns:
+        """Cycles from the first step of a PE to the end of the run."""
+        results = tiles.prod(axis=1)
+        adder = max(1, self.device.operator_latency(Op.ADD, self.contraction.type))
+        steps = self._blocks(pes, tiles) * self._sums(lanes) * np.maximum(results, adder)
+        return steps - np.maximum(0, adder - results) + self._latency_after(lanes)
+
+    def _latency_after(self, lanes: Columns) -> Columns:
+        """From the last step: the term, its sum over the lanes, the addition, the store."""
+        add = self.device.operator_latency(Op.ADD, self.contraction.type)
+        levels: Columns = np.ceil(np.log2(lanes)).astype(np.int64)
+        term = depth(self.contraction.term, self.device)
+        return levels * add + (term + add + self.device.store_latency)
+
+    @property
+    def _latency_of_loads(self) -> int:
+        return self.device.load_latency
+
+    def costs(self, shapes: Shapes, ways: Ways) -> Costs:
+        """The costs of all shapes with one way for operands and results."""
+        outputs = self.contraction.outputs
+        pes, tiles, lanes = shapes.pes, shapes.tiles, shapes.lanes
+        blocks, sums = self._blocks(pes, tiles), self._sums(lanes)
+        results, array = tiles.prod(axis=1), pes.prod(axis=1)
+        legal = np.ones(len(shapes), bool)
+        bits, burst = np.full(len(shapes), self._bits), np.full(len(shapes), self._burst)
+        total = np.zeros(len(shapes), np.int64)
+        filled, skew, longest = total.copy(), total.copy(), total.copy()
+        ram = array * self._ram(results, bits)
+        for operand, feed in zip(self.contraction.operands, ways.feeds, strict=True):
+            varies = np.array([loop.name in operand.varies for loop in outputs])
+            own = np.where(varies, pes, 1).prod(axis=1)  # PEs with elements of their own
+            shared = np.where(varies, 1, pes).prod(axis=1)  # PEs that use the same element
+            kept = np.where(varies, tiles, 1).prod(axis=1)
+            vector = self._vector(operand, lanes)
+            width = vector * operand.type.bits // 8
+            match feed:
+                case Feed.BUFFERED:
+                    legal &= self._reuses(operand, results, kept)
+                    tokens = blocks * kept * own * self._sums_of(operand, lanes)
+                    units, filled = 1, np.maximum(filled, kept * own)
+                    ram = ram + own * self._ram(2 * kept, vector * operand.type.bits)
+                case Feed.FORWARDED:
+                    legal &= shared > 1
+                    tokens = blocks * results * sums * own
+                    units = own
+                case Feed.DIRECT:
+                    tokens = blocks * results * sums * array
+                    units = array
+            if feed is not Feed.DIRECT:
+                skew = np.maximum(skew, np.where(varies, 0, pes - 1).sum(axis=1))
+            longest = np.maximum(longest, -(-tokens // units) * self._unit_cycles(width))
+            total = total + tokens * width
+            ram = ram + units * self._ram(burst, vector * operand.type.bits)
+        stored = blocks * results * array
+        tail = np.zeros(len(shapes), np.int64)
+        if ways.drain is Drain.GATHERED:
+            legal &= array > 1
+            vector = self._stored_vector(pes)
+            longest = np.maximum(longest, stored // vector)
+            tail = np.maximum(0, array * results // vector - results)
+            # one row of PEs whose results leave as a vector needs no FIFOs for PEs that wait
+            waits = (np.sum(pes > 1, axis=1) > 1) | (vector == 1)
+            waiting = np.where(waits, results + 1, 0)
+            ram = ram + array * self._ram(waiting, bits)
+            ram = ram + self._ram(burst, vector * self._bits)
+        else:
+            ram = ram + array * self._ram(burst, bits)
+        total = total + stored * self._bits // 8
+        # the first PE sends its last results while those behind it still compute theirs
+        first, behind = self._latency_of_loads + filled, np.maximum(skew, tail)
+        bound = first + self._compute(pes, tiles, lanes) + behind
+        bound = np.maximum(bound, longest + self._latency_of_loads)
+        bandwidth = self.device.memory_bytes_per_cycle
+        if bandwidth is not None:
+            moved = -(-total * bandwidth.denominator // bandwidth.numerator)
+            bound = np.maximum(bound, moved + self._latency_of_loads)
+        of_pe = np.zeros(max(self.dsp_of_pe) + 1, np.int64)
+        of_pe[list(self.dsp_of_pe)] = list(self.dsp_of_pe.values())
+        dsp = array * of_pe[lanes]
+        if self.budget.dsp is not None:
+            legal &= dsp <= self.budget.dsp
+        if self.budget.ram is not None:
+            legal &= ram <= self.budget.ram
+        return Costs(bound=bound, dsp=dsp, ram=ram, bytes=total, legal=legal)
+
+    def _reuses(self, operand: SearchedOperand, results: Columns, kept: Columns) -> Any:
+        """Whether a buffer sends what it has taken more than once."""
+        if self.contraction.reductions[-1].name not in operand.varies:
+            return np.ones(len(kept), bool)
+        return results > kept
+
+    def _sums_of(self, operand: SearchedOperand, lanes: Columns) -> Columns:
+        """Iterations of the reduction loops for which a buffered operand is streamed."""
+        loops = list(self.contraction.reductions)
+        while loops and loops[-1].name not in operand.varies:
+            loops.pop()
+        if len(loops) == len(self.contraction.reductions):
+            return self._sums(lanes)
+        return np.full(len(lanes), prod(loop.extent for loop in loops))
+
+    def _vector(self, operand: SearchedOperand, lanes: Columns) -> Columns:
+        varies = self.contraction.reductions[-1].name in operand.varies
+        return lanes if varies else np.ones_like(lanes)
+
+    def _stored_vector(self, pes: Columns) -> Columns:
+        """Results in a word of the unloader: those along the last loop in space, if adjacent."""
+        names = [loop.name for loop in self.contraction.outputs]
+        last = self.contraction.stored[-1]
+        if last not in names:
+            return np.ones(len(pes), np.int64)
+        at = names.index(last)
+        others = pes[:, at + 1 :].prod(axis=1)
+        return np.where(others == 1, pes[:, at], 1)
+
+    def _unit_cycles(self, width: Columns) -> Columns:
+        most = self.device.bytes_per_cycle_per_unit
+        return np.ones_like(width) if most is None else -(-width // most)
+
+    # blocks
+
+    @property
+    def _bits(self) -> int:
+        return self.contraction.type.bits
+
+    @property
+    def _fabric(self) -> Fabric | None:
+        return self.device.fabric
+
+    @property
+    def _burst(self) -> int:
+        return self._fabric.burst_words if self._fabric else 0
+
+    def _ram(self, words: Columns, bits: Columns) -> Columns:
+        """RAM blocks of memories with so many words; see ``Fabric.ram_cost``."""
+        if self._fabric is None:
+            return np.zeros_like(words)
+        shapes = self._fabric.ram_shapes
+        costs = [-(-words // deep) * -(-bits // wide) for deep, wide in shapes]
+        return np.where(words <= self._fabric.logic_words, 0, np.minimum.reduce(costs))
+
+    def least_blocks(self) -> Budget:
+        """The fewest DSP blocks, and the fewest RAM blocks, of any design of a single PE."""
+        ones = np.ones((len(self.dsp_of_pe), len(self.contraction.outputs)), np.int64)
+        shapes = Shapes(pes=ones, tiles=ones, lanes=np.array(list(self.dsp_of_pe)))
+        direct = single_pe(self.contraction, 1)
+        free = replace(self, budget=Budget(dsp=None, ram=None))
+        costs = free.costs(shapes, Ways(feeds=direct.feeds, drain=direct.drain))
+        return Budget(dsp=int(costs.dsp.min()), ram=int(costs.ram.min()))
+
+    # points
+
+    def ways(self) -> Iterator[Ways]:
+        """All ways for operands and results."""
+        for feeds in product(Feed, repeat=len(self.contraction.operands)):
+            for drain in Drain:
+                yield Ways(feeds=feeds, drain=drain)
+
+    def point(self, shapes: Shapes, row: int, ways: Ways) -> Point:
+        """One row of the shapes as a point."""
+        pes = shapes.pes[row].tolist()
+        outputs = self.contraction.outputs
+        return Point(
+            rows=tuple((o.name, n) for o, n in zip(outputs, pes, strict=True) if n > 1),
+            tiles=tuple(shapes.tiles[row].tolist()),
+            lanes=int(shapes.lanes[row]),
+            feeds=ways.feeds,
+            drain=ways.drain,
+        )
+
+
+def single_pe(contraction: Contraction, lanes: int) -> Point:
+    """The design without an array of PEs."""
+    return Point(
+        rows=(),
+        tiles=(1,) * len(contraction.outputs),
+        lanes=lanes,
+        feeds=(Feed.DIRECT,) * len(contraction.operands),
+        drain=Drain.STORED,
+    )
+
+
+def smallest_tiles(extent: int) -> list[int]:
+    """For each number of blocks the smallest tile that covers the extent, in rising order."""
+    return sorted({ceil(extent / blocks) for blocks in range(1, extent + 1)})
+
+
+def depth(expr: Expr, device: Device) -> int:
+    """Cycles from the operands of an expression to its value."""
+    latency = device.latency_of
+    below = [depth(child, device) for child in children(expr) if isinstance(child, Expr)]
+    return latency(expr) + max(below, default=0)

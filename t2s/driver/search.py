@@ -1,0 +1,362 @@
+"""``search``: the fastest design of a Func within a budget, with a bound for all others.
+
+In goes a Func without directives, a sum over a box (``design_space/contraction.py``); out comes a
+``Found``: the best design as a Func with directives, its exact cycles, and a lower bound on the
+cycles of every design of the space (``design_space/space.py``).  Points are timed by the
+simulator in the order of their bounds, so that the search can stop as soon as no other point can
+be faster.
+"""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from t2s.core.display import NotebookCard, NotebookDisplay, Table
+from t2s.core.errors import InternalError, T2SError, T2SWarning, UserError
+from t2s.core.location import user_location
+from t2s.core.validate import as_int
+from t2s.design_space.branch_and_bound import Search, Timed, best_first
+from t2s.design_space.contraction import Contraction, contraction_of
+from t2s.design_space.point import Point, apply, directives_of, symbols_of
+from t2s.design_space.space import LANES, Budget, Space, single_pe
+from t2s.driver.lower import interpret
+from t2s.driver.many import compare
+from t2s.driver.recognize import design_of
+from t2s.driver.simulate import cycles, device_for, simulate
+from t2s.func.freeze import freeze
+from t2s.spatial.schedule import ScheduledFunc
+
+if TYPE_CHECKING:
+    from t2s.simulator.devices import Device
+    from t2s.simulator.memory.spec import Dram
+
+MOST_CHECKED = 1 << 26
+"""The most evaluations of the term for which the values of the winner are checked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundDesign:
+    """One design that was timed: exact cycles, blocks, and bytes that it moves."""
+
+    design: ScheduledFunc
+    cycles: int
+    dsp: int
+    ram: int
+    bytes: int
+    decisions: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found(NotebookDisplay):
+    """The result of ``t2s.search``.
+
+    Attributes
+    ----------
+    designs: those that were timed and fit the budget, the best one first.
+    lower_bound: no design of the space within the budget takes fewer cycles.
+    device: the device whose cycles they are.
+    tried: designs that were built and run, ``refused`` of which the compiler refused, by reason,
+        and ``over_budget`` of which took more blocks than predicted.
+    bounded: designs whose bounds were computed; the bounds of whole arrays of PEs cut the others.
+    complete: whether nothing better is left in the space.
+    """
+
+    designs: tuple[FoundDesign, ...]
+    lower_bound: int
+    device: str
+    budget: Budget
+    tried: int
+    refused: Mapping[str, int]
+    over_budget: int
+    bounded: int
+    complete: bool
+
+    @property
+    def best(self) -> FoundDesign:
+        return self.designs[0]
+
+    @property
+    def design(self) -> ScheduledFunc:
+        """The best design: a Func with directives, which all verbs take."""
+        return self.best.design
+
+    @property
+    def cycles(self) -> int:
+        """The exact cycles of the best design."""
+        return self.best.cycles
+
+    @property
+    def gap(self) -> float:
+        """How much faster than the best design another one could be at most: 0.01 for 1 %."""
+        return self.cycles / self.lower_bound - 1
+
+    @cached_property
+    def front(self) -> tuple[FoundDesign, ...]:
+        """The timed designs of which no other is as good in cycles, DSP, RAM and bytes at once."""
+
+        def costs(found: FoundDesign) -> tuple[int, ...]:
+            return found.cycles, found.dsp, found.ram, found.bytes
+
+        kept: list[FoundDesign] = []
+        for found in self.designs:
+            if not any(
+                all(a <= b for a, b in zip(costs(other), costs(found), strict=True))
+                for other in kept
+            ):
+                kept.append(found)
+        return tuple(kept)
+
+    def why(self, place: int) -> str:
+        """Why the design in this place (2 is the runner-up) is slower than the best one."""
+        number = as_int(place)
+        if number is None or not 2 <= number <= len(self.designs):
+            raise UserError(
+                "why() needs the place of another design",
+                location=user_location(),
+                expected=f"an integer from 2 to {len(self.designs)}",
+                given=repr(place),
+            )
+        found = self.designs[number - 1]
+        results = [
+            simulate(each.design, _random_inputs(each.design), device=self.device, progress=False)
+            for each in (self.best, found)
+        ]
+        return compare(*results, names=("the best design", f"design {number}")).sentence
+
+    @property
+    def summary(self) -> tuple[tuple[str, str], ...]:
+        """The result as (label, text)."""
+        best = self.best
+        proof = (
+            "proved: no design of the space is faster"
+            if self.complete
+            else f"none is below {self.lower_bound:,}: at most {self.gap:.2%} is left"
+        )
+        return (
+            ("cycles", f"{best.cycles:,} on {self.device}"),
+            ("bound", proof),
+            ("blocks", f"{best.dsp:,} DSP, {best.ram:,} RAM"),
+            ("memory", f"{best.bytes:,} bytes"),
+            ("design", best.decisions),
+            ("searched", f"{self.tried:,} designs timed, {self.bounded:,} bounded"),
+            *((f"refused {number}", reason) for reason, number in self.refused.items()),
+        )
+
+    @property
+    def table(self) -> Table:
+        """The best designs, ten at most."""
+        rows = tuple(
+            (str(at), f"{d.cycles:,}", f"{d.dsp:,}", f"{d.ram:,}", f"{d.bytes:,}", d.decisions)
+            for at, d in zip(count(1), self.designs[:10])
+        )
+        return Table(
+            title="the best designs",
+            headers=("", "cycles", "DSP", "RAM", "bytes", "design"),
+            rows=rows,
+            left=frozenset({5}),
+        )
+
+    def __str__(self) -> str:
+        width = max(len(label) for label, _ in self.summary)
+        lines = [f"{label.ljust(width)}  {text}" for label, text in self.summary]
+        return "\n".join([*lines, "", self.table.text()])
+
+    def _card(self) -> NotebookCard:
+        title = f"The best design of {self.design.name}"
+        return NotebookCard(title=title, summary=self.summary, parts=(self.table,))
+
+
+def search(
+    design: ScheduledFunc,
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    device: str | Device = "arria10",
+    memory: str | Dram | None = None,
+    dsp: int | None = None,
+    ram: int | None = None,
+    seconds: float = 60.0,
+    progress: bool | None = None,
+) -> Found:
+    """The fastest design of a Func within a budget, and a bound for all others.
+
+    Parameters
+    ----------
+    design: a Func without directives: ``C[i, j] = 0`` and ``C[i, j] += term`` over constant bounds.
+    inputs: values of the integer ``Param`` objects in its bounds.
+    device, memory: as for ``t2s.cycles``; the device needs DSP and RAM blocks to count.
+    dsp, ram: the most blocks that a design may take; by default those of the device.
+    seconds: after this time the best design so far is returned, with a bound for the others.
+    progress: show the progress: ``True`` always, ``False`` never, ``None`` for long searches.
+
+    Ctrl-C ends the search with the best design so far.  The Func itself is not changed.  Raises
+    ``UserError`` for a definition that cannot be searched, and for a budget that no design fits.
+    """
+    from t2s.explore.parallel import Steps
+
+    constants = dict(inputs or {})
+    target = device_for(design_of(design), device, memory)
+    contraction = contraction_of(design, constants)
+    budget = Budget(
+        dsp=_limit("dsp", dsp, target.dsp_blocks), ram=_limit("ram", ram, target.ram_blocks)
+    )
+    if not (isinstance(seconds, int | float) and seconds > 0):
+        raise UserError(
+            "seconds= must be a positive number",
+            location=user_location(),
+            expected="the time after which the best design so far is returned",
+            given=repr(seconds),
+        )
+    trial = _Trial(design, contraction, constants, target)
+    space = Space(
+        contraction=contraction, device=target, budget=budget, dsp_of_pe=trial.dsp_of_pe()
+    )
+    with Steps(f"searching {design.name}", progress) as steps:
+
+        def report(state: Search) -> None:
+            best = "" if state.best is None else f"{state.best.cycles:,} cycles"
+            steps.told(len(state.timed), None, best)
+
+        state = best_first(space, trial.outcome, seconds=seconds, report=report)
+    if state.best is None:
+        if state.interrupted:
+            raise KeyboardInterrupt
+        raise _nothing_fits(design, space, state)
+    found = _found(trial, state, target.name, budget)
+    trial.check_values(found.design)
+    return found
+
+
+class _Trial:
+    """Builds points of a Func and times them."""
+
+    def __init__(
+        self,
+        func: ScheduledFunc,
+        contraction: Contraction,
+        constants: Mapping[str, Any],
+        device: Device,
+    ) -> None:
+        self.contraction = contraction
+        self.constants = constants
+        self.device = device
+        self.definition = pickle.dumps(func)  # each point is applied to a copy of its own
+        self.names = frozenset(symbols_of(func))
+
+    def design(self, point: Point) -> ScheduledFunc:
+        func: ScheduledFunc = pickle.loads(self.definition)
+        apply(func, directives_of(self.contraction, point, self.names))
+        return func
+
+    def timed(self, point: Point) -> tuple[int, int, int]:
+        """Exact cycles, DSP and RAM blocks."""
+        from t2s.driver.lower import resources
+
+        design = self.design(point)
+        with warnings.catch_warnings():
+            # a buffer that fills too slowly costs cycles, which are counted
+            warnings.simplefilter("ignore", T2SWarning)
+            blocks = resources(design, self.constants, device=self.device)
+            taken = cycles(design, self.constants, device=self.device)
+        return taken, blocks.dsp_blocks, blocks.ram_blocks
+
+    def outcome(self, point: Point) -> tuple[int, int, int] | str:
+        try:
+            return self.timed(point)
+        except InternalError:
+            raise
+        except T2SError as error:
+            return str(error).splitlines()[0]
+
+    def dsp_of_pe(self) -> dict[int, int]:
+        """DSP blocks of one PE, by vector length: those of a design of a single PE."""
+        innermost = self.contraction.reductions[-1].extent
+        lanes = [n for n in LANES if n == 1 or n < 2 * innermost]
+        return {n: self.timed(single_pe(self.contraction, n))[1] for n in lanes}
+
+    def check_values(self, design: ScheduledFunc) -> None:
+        """Compare the winner's values with those of the definition, on random small integers."""
+        if self.contraction.steps > MOST_CHECKED:
+            return
+        inputs = {**_random_inputs(design, self.constants), **self.constants}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", T2SWarning)
+            result = simulate(design, inputs, device=self.device, progress=False)
+        if not np.array_equal(result.outputs[design.name], interpret(design, inputs)):
+            raise InternalError(f"the design of {design.name} that was found has wrong values")
+
+
+def _random_inputs(
+    design: ScheduledFunc, constants: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Small integers for every input, so that sums are exact in any order."""
+    program = freeze([design], constants or {})
+    generator = np.random.default_rng(0)
+    arrays: dict[str, Any] = {
+        array.name: generator.integers(0, 4, array.shape).astype(array.type.numpy)
+        for array in program.inputs
+    }
+    return arrays | {parameter.name: 2 for parameter in program.parameters}
+
+
+def _limit(name: str, given: int | None, available: int | None) -> int | None:
+    if given is None:
+        return available
+    number = as_int(given)
+    if number is None or number < 0:
+        raise UserError(
+            f"{name}= must be a number of blocks",
+            location=user_location(),
+            expected=f"an integer of at least 0, or None for those of the device ({available})",
+            given=repr(given),
+        )
+    return number
+
+
+def _nothing_fits(func: ScheduledFunc, space: Space, state: Search) -> UserError:
+    least = space.least_blocks()
+    reasons = ", ".join(sorted({refused.reason for refused in state.refused})[:3])
+    return UserError(
+        f"no design of {func.name} fits the budget",
+        location=user_location(),
+        expected=f"at least {least.dsp:,} DSP and {least.ram:,} RAM blocks",
+        given=f"dsp={space.budget.dsp}, ram={space.budget.ram}"
+        + (f"; refused by the compiler: {reasons}" if reasons else ""),
+    )
+
+
+def _found(trial: _Trial, state: Search, device: str, budget: Budget) -> Found:
+    ranked = sorted(state.timed, key=lambda t: (t.cycles, t.ram, t.dsp, t.bytes))
+    reasons: dict[str, int] = {}
+    for refused in state.refused:
+        reasons[refused.reason] = reasons.get(refused.reason, 0) + 1
+    assert state.lower_bound is not None  # a design was timed
+    return Found(
+        designs=tuple(_design(trial, timed) for timed in ranked),
+        lower_bound=state.lower_bound,
+        device=device,
+        budget=budget,
+        tried=len(state.timed) + len(state.refused) + state.over_budget,
+        refused=reasons,
+        over_budget=state.over_budget,
+        bounded=state.bounded,
+        complete=state.lower_bound == ranked[0].cycles,
+    )
+
+
+def _design(trial: _Trial, timed: Timed) -> FoundDesign:
+    return FoundDesign(
+        design=trial.design(timed.point),
+        cycles=timed.cycles,
+        dsp=timed.dsp,
+        ram=timed.ram,
+        bytes=timed.bytes,
+        decisions=timed.point.text(trial.contraction),
+    )

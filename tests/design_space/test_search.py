@@ -1,0 +1,246 @@
+"""``t2s.search``: legal designs, exact blocks, bounds that are bounds, and proved winners."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import t2s
+from t2s import Float, Func, ImageParam, Int, Param, RDom
+from t2s.design_space.branch_and_bound import best_first
+from t2s.design_space.contraction import contraction_of
+from t2s.design_space.space import Budget, Space
+from t2s.devices import DEVICES
+from t2s.driver.search import Found, _random_inputs, _Trial
+from t2s.errors import UserError
+from tests.design_space.contractions import KERNELS, gemm, mttkrp, ttm
+
+
+def space_of(func: Func, dsp: int, ram: int | None = None) -> tuple[Space, _Trial]:
+    device = DEVICES["arria10"]
+    contraction = contraction_of(func, {})
+    trial = _Trial(func, contraction, {}, device)
+    space = Space(
+        contraction=contraction,
+        device=device,
+        budget=Budget(dsp=dsp, ram=ram),
+        dsp_of_pe=trial.dsp_of_pe(),
+    )
+    return space, trial
+
+
+def check_random_points(func: Func, points: int, seed: int) -> list[float]:
+    """Ratios of bounds and exact cycles of random points, whose blocks have to be as predicted."""
+    space, trial = space_of(func, dsp=128)
+    generator = random.Random(seed)
+    arrays, ways = space.arrays(), list(space.ways())
+    ratios: list[float] = []
+    while len(ratios) < points:
+        shapes, way = space.shapes(generator.choice(arrays)), generator.choice(ways)
+        row = generator.randrange(len(shapes))
+        costs = space.costs(shapes, way)
+        if not costs.legal[row]:
+            continue
+        point = space.point(shapes, row, way)
+        cycles, dsp, ram = trial.timed(point)  # never refused
+        assert (dsp, ram) == (costs.dsp[row], costs.ram[row]), point
+        assert costs.bound[row] <= cycles, point
+        ratios.append(costs.bound[row] / cycles)
+    return ratios
+
+
+@pytest.mark.parametrize("kernel", ["gemm", "convolution"])
+def test_random_points(kernel: str) -> None:
+    check_random_points(KERNELS[kernel](), points=5, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_many_random_points(kernel: str) -> None:
+    ratios = check_random_points(KERNELS[kernel](), points=150, seed=2)
+    assert np.median(ratios) >= 0.96
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_values_of_winners(kernel: str) -> None:
+    """The search compares the values of every winner itself; here once more."""
+    func = KERNELS[kernel]()
+    found = t2s.search(func, dsp=32, seconds=0.5, progress=False)
+    inputs = _random_inputs(found.design)
+    result = t2s.simulate(found.design, inputs, device="arria10")
+    np.testing.assert_array_equal(result.outputs[func.name], t2s.interpret(func, inputs))
+    assert result.cycles == found.cycles
+    assert not func.plan
+
+
+@pytest.fixture(scope="module")
+def found() -> Found:
+    return t2s.search(gemm(12, 10, 8), dsp=16, ram=60, progress=False)
+
+
+@pytest.mark.slow
+def test_the_winner_is_the_best_of_all() -> None:
+    """Against all points of a small space, each of them run."""
+    space, trial = space_of(gemm(6, 5, 4), dsp=6, ram=40)
+    best = best_first(space, trial.outcome, seconds=60, report=lambda _: None)
+    assert best.best is not None
+    assert best.best.cycles == best.lower_bound
+    exact = []
+    for array in space.arrays():
+        shapes = space.shapes(array)
+        for way in space.ways():
+            for row in np.flatnonzero(space.costs(shapes, way).legal)[::5]:
+                outcome = trial.outcome(space.point(shapes, int(row), way))
+                assert isinstance(outcome, tuple), outcome
+                exact.append(outcome[0])
+    assert len(exact) > 150
+    assert min(exact) >= best.best.cycles
+
+
+def test_what_a_search_says(found: Found) -> None:
+    assert found.complete
+    assert found.gap == 0
+    assert found.cycles == found.lower_bound == t2s.cycles(found.design, device="arria10")
+    blocks = t2s.resources(found.design, device="arria10")
+    assert (found.best.dsp, found.best.ram) == (blocks.dsp_blocks, blocks.ram_blocks)
+    assert blocks.dsp_blocks <= 16
+    assert blocks.ram_blocks <= 60
+    assert "proved: no design of the space is faster" in str(found)
+    assert found.front[0] is found.best
+    assert [d.cycles for d in found.designs] == sorted(d.cycles for d in found.designs)
+    assert "design 2" in found.why(2)
+    assert "<table" in found._repr_html_()
+
+
+def test_equal_searches_find_equal_designs(found: Found) -> None:
+    again = t2s.search(gemm(12, 10, 8), dsp=16, ram=60, progress=False)
+    assert str(again) == str(found)
+
+
+def test_sizes_as_parameters() -> None:
+    n = Param(Int(32), name="n")
+    v, y, i = ImageParam(Float(32), 2, name="v"), Func("y"), t2s.Var("i")
+    k = RDom(0, n, name="k")
+    y[i] = 0.0
+    y[i] += v[i, k]
+    y.bound(i, 0, 24)
+    found = t2s.search(y, {"n": 12}, dsp=4, progress=False)
+    assert found.cycles == t2s.cycles(found.design, {"n": 12}, device="arria10")
+
+
+def test_names_that_are_taken() -> None:
+    """New loops and Funcs avoid the names of the definition."""
+    A, it = ImageParam(Float(32), 2, name="A"), t2s.Var("it")
+    i, A_loader = t2s.Var("i"), ImageParam(Float(32), 2, name="A_loader")
+    k, C = RDom(0, 12, name="k"), Func("C")
+    C[i, it] = 0.0
+    C[i, it] += A[i, k] * A_loader[it, k]
+    C.bound(i, 0, 12).bound(it, 0, 8)
+    assert t2s.search(C, dsp=8, seconds=0.5, progress=False).cycles > 0
+
+
+def test_a_search_that_is_cut_short() -> None:
+    found = t2s.search(gemm(320, 256, 1024), dsp=1280, seconds=1e-6, progress=False)
+    assert not found.complete
+    assert 0 < found.lower_bound < found.cycles
+    assert "is left" in str(found)
+
+
+@pytest.mark.slow
+def test_hand_designs_are_beaten() -> None:
+    """The designs of the examples, at their sizes and with no more blocks than they take."""
+    cases = (
+        (gemm(320, 256, 1024), 1280, 1369, 66_532),  # by hand 85,204
+        (mttkrp(128, 72, (16, 64)), 1224, 179, 8_605),  # by hand 9,432
+        (ttm((4, 32, 352), 512), 1408, 211, 17_519),  # by hand 18,568
+    )
+    for func, dsp, ram, cycles in cases:
+        found = t2s.search(func, dsp=dsp, ram=ram, seconds=100, progress=False)
+        assert found.cycles <= cycles
+        assert found.gap <= 0.005
+
+
+def _with_directives() -> Func:
+    func = gemm(8, 8, 8)
+    return func.reorder(*t2s.variables("j i"))
+
+
+def _histogram() -> Func:
+    x, h, v = ImageParam(Int(32), 1, name="x"), Func("h"), t2s.Var("v")
+    k = RDom(0, 16, name="k")
+    h[v] = 0
+    h[x[k]] += 1
+    return h.bound(v, 0, 8)
+
+
+def _triangle() -> Func:
+    x, s, i = ImageParam(Float(32), 1, name="x"), Func("s"), t2s.Var("i")
+    k = RDom(0, i + 1, name="k")
+    s[i] = 0.0
+    s[i] += x[k]
+    return s.bound(i, 0, 8)
+
+
+def _twice() -> Func:
+    x, s, i = ImageParam(Float(32), 1, name="x"), Func("s"), t2s.Var("i")
+    k = RDom(0, 4, name="k")
+    s[i] = 0.0
+    s[i] += x[i + k] * x[k]
+    return s.bound(i, 0, 8)
+
+
+def _pointwise() -> Func:
+    x, y, i = ImageParam(Float(32), 1, name="x"), Func("y"), t2s.Var("i")
+    y[i] = x[i] + 1
+    return y.bound(i, 0, 8)
+
+
+REFUSED = (
+    (_with_directives, "C has directives already"),
+    (_histogram, "this update of h writes to computed places"),
+    (_triangle, "the loop k of s has bounds that depend on other loops"),
+    (_twice, "s reads x in two places"),
+    (_pointwise, "y is not a sum over a box"),
+)
+
+
+def test_definitions_that_are_refused() -> None:
+    for make, text in REFUSED:
+        with pytest.raises(UserError, match=text) as caught:
+            t2s.search(make())
+        assert caught.value.location is not None
+        assert Path(caught.value.location.file).name == Path(__file__).name
+
+
+def test_the_hint_for_an_input_that_is_read_twice() -> None:
+    x, copy, s = ImageParam(Float(32), 1, name="x"), Func("x_2"), Func("s")
+    i, e = t2s.variables("i e")
+    k = RDom(0, 4, name="k")
+    copy[e] = x[e]
+    s[i] = 0.0
+    s[i] += x[i + k] * copy[k]
+    s.bound(i, 0, 8)
+    assert t2s.search(s, dsp=4, seconds=0.5, progress=False).cycles > 0
+
+
+def test_budgets_that_nothing_fits() -> None:
+    with pytest.raises(UserError, match="no design of C fits the budget") as caught:
+        t2s.search(gemm(8, 8, 8), dsp=0)
+    assert "at least 1 DSP and 3 RAM blocks" in str(caught.value)
+    found = t2s.search(gemm(8, 8, 8), dsp=1, ram=3, progress=False)
+    assert (found.best.dsp, found.best.ram) <= (1, 3)
+    for options, text in (
+        ({"dsp": -1}, "dsp= must be a number of blocks"),
+        ({"ram": "many"}, "ram= must be a number of blocks"),
+        ({"seconds": 0}, "seconds= must be a positive number"),
+    ):
+        with pytest.raises(UserError, match=text):
+            t2s.search(gemm(8, 8, 8), **options)  # type: ignore[arg-type]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserError, match="why"):
+            found.why(1)
