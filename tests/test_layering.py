@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.structure]  # run with the linters
 LIBRARY = frozenset(
     {"core", "func", "graph", "llvm", "reduction", "spatial", "sparse_repr", "simulator", "report"}
     | {"explore", "backends", "patterns", "capability", "plan", "libraries", "loops"}
+    | {"search"}
 )
 # what the folder of a backend may import, none of the others among it
 BACKEND = frozenset({"core", "graph", "backends.base", "backends.text"})
@@ -47,6 +48,9 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "simulator": frozenset({"core", "graph", "llvm"}),
     "report": frozenset({"core", "graph", "simulator"}),
     "explore": frozenset({"core", "graph", "simulator", "report"}),
+    "search": frozenset(
+        {"core", "func", "graph", "spatial", "simulator", "report", "explore"},
+    ),
     "driver.product": frozenset({"core", "func", "reduction", "graph", "spatial", "sparse_repr"}),
     "driver": LIBRARY,
     "command": LIBRARY | {"driver"},
@@ -75,6 +79,8 @@ CONFINED = {
     "jinja2": (("backends/opencl_fpga/", "emit.py"), ("report/page/", "render.py")),
     "llvmlite": (("llvm/", "compile.py"),),
     "z3": (("capability/", "solver.py"),),
+    "distributed": (("search/", "workers.py"),),
+    "ray": (("search/", "workers.py"),),
     "numba": (),  # seconds of compiling, for each kernel on each new machine
 }
 PRINTS = ("command/main.py",)
@@ -95,6 +101,9 @@ HEAVY = {
     "jinja2",
     "pyopencl",
     "z3",
+    "dask",
+    "distributed",
+    "ray",
 }
 
 
