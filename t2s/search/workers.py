@@ -46,6 +46,9 @@ _GROWTH = 4
 _SHARE = 0.1
 """The most that a batch takes of the time until the deadline."""
 
+_RECOUNT = 5.0
+"""Seconds after which the workers of a cluster are counted again."""
+
 _PATIENCE = 0.2
 """Seconds between two looks at whether a cluster is still there."""
 
@@ -96,7 +99,6 @@ class Workers(Generic[Item, Value]):
 
     Attributes
     ----------
-    count: the number of workers.
     ending: why ``completed`` ended.  After a deadline or Ctrl-C nothing more is submitted, what has
         not begun is canceled, and ``completed`` yields what has finished.
     """
@@ -114,7 +116,6 @@ class Workers(Generic[Item, Value]):
         self._deadline = deadline
         self._batch_seconds = batch_seconds
         self._backend = _backend_of(executor)
-        self.count = 1 if self._backend is None else self._backend.count
         self._backlog: deque[_Task[Item]] = deque()
         self._suspects: deque[_Task[Item]] = deque()
         self._in_flight: dict[Future[Any], list[_Task[Item]]] = {}
@@ -136,6 +137,11 @@ class Workers(Generic[Item, Value]):
         self._in_flight.clear()
         if self._backend is not None:
             self._backend.close(unfinished)
+
+    @property
+    def count(self) -> int:
+        """The number of workers; those of a cluster may come and go."""
+        return 1 if self._backend is None else self._backend.count
 
     @property
     def room(self) -> int:
@@ -297,6 +303,7 @@ class Workers(Generic[Item, Value]):
             if not self._backend.died(error):
                 error.add_note(_named([task.item for task in tasks]))
                 raise
+            # the cluster has tried the batch several times itself
             return self._suspected(tasks, MOST_TRIES if len(tasks) == 1 else MOST_TRIES - 1)
         del self._in_flight[future]
         self._measure(seconds / len(tasks))
@@ -318,18 +325,20 @@ class Workers(Generic[Item, Value]):
         waiting = [task for tasks in batches[self.count :] for task in tasks]
         self._backlog.extendleft(reversed(waiting))
         for tasks in reversed(batches[: self.count]):
-            tries = max(task.tries for task in tasks) + 1
-            finished += self._suspected(tasks, tries)
+            finished += self._suspected(tasks)
         return finished
 
-    def _suspected(self, tasks: list[_Task[Item]], tries: int) -> list[Finished[Item, Value]]:
-        """Try items again whose worker died: together, then one by one, and then no more."""
+    def _suspected(self, tasks: list[_Task[Item]], least: int = 0) -> list[Finished[Item, Value]]:
+        """Try items again whose worker died: together, the last time alone, then no more.
+
+        ``least`` is how many tries at least they have had.
+        """
         dead: list[Finished[Item, Value]] = []
         for task in reversed(tasks):
-            task.tries = tries
-            if tries >= MOST_TRIES:
+            task.tries = max(task.tries + 1, least)
+            if task.tries >= MOST_TRIES:
                 dead.append(Finished(item=task.item, error=_death(task.item)))
-            elif tries == MOST_TRIES - 1:
+            elif task.tries == MOST_TRIES - 1:
                 self._suspects.appendleft(task)
             else:
                 self._backlog.appendleft(task)
@@ -430,7 +439,9 @@ def _is_alive() -> bool:
 class _Backend(Protocol):
     """An executor, seen by ``Workers``."""
 
-    count: int
+    @property
+    def count(self) -> int:
+        """The number of workers."""
 
     def submit(self, function: Callable[..., Any], *arguments: object) -> Future[Any]:
         """Run a function; ``RuntimeError`` if that is no longer possible."""
@@ -504,9 +515,13 @@ class _Processes:
 class _Foreign:
     """An executor of the user, which is left running."""
 
-    def __init__(self, executor: Any, count: int) -> None:
-        self.count = count
+    def __init__(self, executor: Any, workers: int = 1) -> None:
         self._executor = executor
+        self._workers = workers
+
+    @property
+    def count(self) -> int:
+        return self._workers
 
     def submit(self, function: Callable[..., Any], *arguments: object) -> Future[Any]:
         future: Future[Any] = self._executor.submit(function, *arguments)
@@ -529,9 +544,18 @@ class _Dask(_Foreign):
     """A Dask client; its scheduler itself gives the work of a dead worker to another one."""
 
     def __init__(self, client: Any, *, ours: bool) -> None:
-        super().__init__(client.get_executor(pure=False), sum(client.ncores().values()) or 1)
+        super().__init__(client.get_executor(pure=False))
         self._client = client
         self._ours = ours
+        self._counted = -_RECOUNT
+
+    @property
+    def count(self) -> int:
+        now = time.monotonic()
+        if now - self._counted >= _RECOUNT and self.gone() is None:
+            self._workers = sum(self._client.ncores().values()) or 1
+            self._counted = now
+        return self._workers
 
     def died(self, error: BaseException) -> bool:
         from distributed import KilledWorker
@@ -550,8 +574,9 @@ class _Dask(_Foreign):
 class _Ray(_Foreign):
     """Ray, which tries again itself when a worker dies."""
 
-    def __init__(self, ray: Any) -> None:
+    def __init__(self, ray: Any, *, ours: bool) -> None:
         super().__init__(ray, max(int(ray.cluster_resources().get("CPU", 1)), 1))
+        self._ours = ours
         self._remote = ray.remote(max_retries=MOST_TRIES - 1)(_run_batch)
         self._crashes = (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError)
 
@@ -564,6 +589,10 @@ class _Ray(_Foreign):
 
     def gone(self) -> str | None:
         return None if self._executor.is_initialized() else "Ray, which was shut down"
+
+    def close(self, unfinished: bool) -> None:
+        if self._ours:
+            self._executor.shutdown()
 
 
 def _backend_of(executor: object) -> _Backend | None:
@@ -619,9 +648,9 @@ def _ray() -> _Ray:
         import ray
     except ImportError as error:
         raise _missing("Ray", "ray") from error
-    if not ray.is_initialized():
+    if ours := not ray.is_initialized():
         ray.init(log_to_driver=False)
-    return _Ray(ray)
+    return _Ray(ray, ours=ours)
 
 
 def _missing(library: str, extra: str) -> UserError:

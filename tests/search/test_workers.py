@@ -439,5 +439,14 @@ def test_ray() -> None:
     finished = run(Workers(square, "ray"), range(20))
     assert values(finished) == {item: item * item if item != 7 else None for item in range(20)}
     assert [isinstance(one.error, T2SError) for one in finished if one.error] == [True]
-    finished = run(Workers(deadly, "ray"), range(3, 8))
+    import ray
+
+    assert not ray.is_initialized()  # it was started for the search
+    ray.init(num_cpus=2, log_to_driver=False, include_dashboard=False)
+    try:
+        finished = run(Workers(deadly, ray), range(3, 8))
+        assert ray.is_initialized()
+    finally:
+        ray.shutdown()
     assert values(finished) == {3: 3, 4: 4, 5: None, 6: 6, 7: 7}
+    assert [type(one.error) for one in finished if one.error] == [WorkerDeath]
