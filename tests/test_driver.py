@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import t2s
 from t2s import Float, Func, ImageParam, Int, Param, RDom, Var
+from t2s.driver import func_design
 from tests.sampling import sampled
 
 
@@ -198,7 +200,7 @@ def test_a_star_import_takes_over_nothing_of_python() -> None:
     assert all(hasattr(t2s, name) for name in ("abs", "max", "min", "sparse"))
 
 
-def test_verbs_lower_a_design_once() -> None:
+def test_verbs_lower_a_design_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The graph of a Func is the same object until a directive is added, or another size asked."""
     w, i, ii, size = ImageParam(Int(32), 1, name="w"), Var("i"), Var("ii"), Param(Int(32), name="N")
     f = Func("f")
@@ -211,6 +213,10 @@ def test_verbs_lower_a_design_once() -> None:
     changed = t2s.lower(f, {"N": 8})
     assert changed.node("f").pe_count == 4
     assert t2s.cycles(f, {"N": 8}) < t2s.cycles(graph)
+    # nor is it frozen again, with the proofs about its domains that take most of a small run
+    with monkeypatch.context() as patch:
+        patch.setattr(func_design, "freeze", None)
+        assert t2s.lower(f, {"N": 8}) is changed
     f[i] = w[i] + 2
     assert t2s.lower(f, {"N": 8}) != changed
 

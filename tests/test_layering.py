@@ -78,6 +78,8 @@ CONFINED = {
     "jinja2": (("backends/opencl_fpga/", "emit.py"), ("report/page/", "render.py")),
     "llvmlite": (("llvm/", "compile.py"),),
     "z3": (("capability/", "solver.py"),),
+    "distributed": (("design_space/", "workers.py"),),
+    "ray": (("design_space/", "workers.py"),),
     "numba": (),  # seconds of compiling, for each kernel on each new machine
 }
 PRINTS = ("command/main.py",)
@@ -98,6 +100,9 @@ HEAVY = {
     "jinja2",
     "pyopencl",
     "z3",
+    "dask",
+    "distributed",
+    "ray",
 }
 
 

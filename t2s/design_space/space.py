@@ -161,7 +161,8 @@ class Space:
 
     def _blocks(self, pes: Columns, tiles: Columns) -> Columns:
         extents = np.array([loop.extent for loop in self.contraction.outputs], np.int64)
-        return np.prod(-(-extents // (pes * tiles)), axis=1)
+        blocks: Columns = np.prod(-(-extents // (pes * tiles)), axis=1)
+        return blocks
 
     def _sums(self, lanes: Columns) -> Columns:
         """The steps of the reduction."""
@@ -174,7 +175,8 @@ class Space:
         results = tiles.prod(axis=1)
         adder = max(1, self.device.operator_latency(Op.ADD, self.contraction.type))
         steps = self._blocks(pes, tiles) * self._sums(lanes) * np.maximum(results, adder)
-        return steps - np.maximum(0, adder - results) + self._latency_after(lanes)
+        cycles: Columns = steps - np.maximum(0, adder - results) + self._latency_after(lanes)
+        return cycles
 
     def _latency_after(self, lanes: Columns) -> Columns:
         """From the last step: the term, its sum over the lanes, the addition, the store."""

@@ -105,10 +105,10 @@ class FuncDesign(Design):
         return result
 
     def _lowered(self, given: Mapping[str, Any]) -> _Lowered:
-        """The program for these constants, lowered again only if directives were added."""
+        """The program for these constants, frozen and lowered again only if something was added."""
         refuse_sparse(self.design)
         constants = {n: v if (number := as_int(v)) is None else number for n, v in given.items()}
-        program, funcs = freeze(self.design, constants), self.funcs
+        funcs = self.funcs
         # Definitions and directives are append-only, so their counts tell whether one was added;
         # hashing the program would walk its shared expressions exponentially often.
         state = tuple(
@@ -119,6 +119,7 @@ class FuncDesign(Design):
         key = (tuple(map(id, outputs)), tuple(constants.items()), state)
         cache = _LOWERED.setdefault(outputs[0], {})
         if key not in cache:
+            program = freeze(self.design, constants)  # proofs about domains: 10 ms or more
             spatial = build_spatial(program, funcs, constants)
             cache[key] = _Lowered(program, spatial, reasons_of(spatial, funcs))
             while len(cache) > _MOST:
