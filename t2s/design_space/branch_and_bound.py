@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from time import monotonic
-from typing import Any
 
 import numpy as np
 
+from t2s.design_space.journal import Outcome
 from t2s.design_space.point import Point
 from t2s.design_space.space import Shapes, Space, Ways
+from t2s.design_space.workers import Ending, WorkerDeath, Workers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,10 +40,6 @@ class Refused:
     reason: str
 
 
-Evaluate = Callable[[Point], tuple[int, int, int] | str]
-"""The exact cycles, DSP and RAM blocks of a point; or the reason why the compiler refuses it."""
-
-
 @dataclass(kw_only=True)
 class Search:
     """The state of a search, which is a result at any time.
@@ -61,6 +58,27 @@ class Search:
     left: int | None = None
     interrupted: bool = False
 
+    def add(self, candidate: _Candidate, outcome: Outcome) -> None:
+        """Count a point that was timed or refused."""
+        if outcome.refusal is not None:
+            self.refused.append(Refused(point=candidate.point, reason=outcome.refusal))
+            return
+        assert outcome.cycles is not None
+        dsp, ram = outcome.dsp_blocks or 0, outcome.ram_blocks or 0
+        if not self.space.budget.allows(dsp, ram):
+            self.over_budget += 1
+            return
+        self.timed.append(
+            Timed(
+                point=candidate.point,
+                bound=candidate.bound,
+                cycles=outcome.cycles,
+                dsp=dsp,
+                ram=ram,
+                bytes=candidate.bytes,
+            )
+        )
+
     @property
     def best(self) -> Timed | None:
         return min(self.timed, key=lambda t: (t.cycles, t.ram, t.dsp, t.bytes), default=None)
@@ -73,44 +91,67 @@ class Search:
 
 
 def best_first(
-    space: Space, evaluate: Evaluate, *, seconds: float, report: Callable[[Search], None]
+    space: Space,
+    measure: Callable[[Point], Outcome],
+    *,
+    seconds: float,
+    executor: object = None,
+    recall: Callable[[Point], Outcome | None] = lambda _: None,
+    record: Callable[[Point, Outcome], None] = lambda _, __: None,
+    report: Callable[[Search], None] = lambda _: None,
 ) -> Search:
-    """Time points until the best one is proved, or for so many seconds."""
+    """Time points until the best one is proved, or for so many seconds, but at least one.
+
+    ``measure`` runs on the executor (see ``workers.py``) for points that ``recall`` does not know;
+    ``record`` gets what it returns, and ``report`` the state after each point.
+    """
     state, candidates = Search(space=space), _Candidates(space)
+    in_flight: dict[Point, _Candidate] = {}
     until = monotonic() + seconds
-    try:
-        while True:
-            best = state.best
-            limit = None if best is None else best.cycles
-            found = candidates.next(limit)
-            state.bounded, state.left = candidates.bounded, candidates.least
-            if found is None or (state.timed and monotonic() > until):
-                break
-            point, bound, moved = found
-            _time(state, evaluate, point, bound, moved)
-            candidates.drop()
-            state.left = candidates.least
+    with Workers(measure, executor) as workers:
+
+        def fill() -> None:
+            """Submit the next candidates; those that were timed before count at once."""
+            while workers.room and not (state.timed and monotonic() > until):
+                candidate = candidates.take(state.best.cycles if state.best else None)
+                if candidate is None:
+                    break
+                outcome = recall(candidate.point)
+                if outcome is None:
+                    in_flight[candidate.point] = candidate
+                    workers.submit(candidate.point)
+                else:
+                    state.add(candidate, outcome)
+
+        fill()
+        for finished in workers.completed():
+            candidate = in_flight.pop(finished.item)
+            match finished.error:
+                case None:
+                    assert finished.value is not None
+                    record(candidate.point, finished.value)
+                    state.add(candidate, finished.value)
+                case WorkerDeath():
+                    state.add(candidate, Outcome(refusal="the process that timed it died"))
+                case error:
+                    raise error
+            fill()
+            state.bounded = candidates.bounded
             report(state)
-    except KeyboardInterrupt:
-        state.interrupted = True
+        state.interrupted = workers.ending is Ending.INTERRUPTED
+    least = [] if candidates.least is None else [candidates.least]
+    state.left = min([*least, *(c.bound for c in in_flight.values())], default=None)
+    state.bounded = candidates.bounded
     return state
 
 
-def _time(state: Search, evaluate: Evaluate, point: Point, bound: int, moved: int) -> None:
-    outcome = evaluate(point)
-    if isinstance(outcome, str):
-        state.refused.append(Refused(point=point, reason=outcome))
-        return
-    cycles, dsp, ram = outcome
-    budget = state.space.budget
-    if (budget.dsp is not None and dsp > budget.dsp) or (
-        budget.ram is not None and ram > budget.ram
-    ):
-        state.over_budget += 1
-        return
-    state.timed.append(
-        Timed(point=point, bound=bound, cycles=cycles, dsp=dsp, ram=ram, bytes=moved)
-    )
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A point with its bound, and the bytes that it moves."""
+
+    point: Point
+    bound: int
+    bytes: int
 
 
 class _Candidates:
@@ -120,19 +161,19 @@ class _Candidates:
         self.space = space
         self.arrays = iter(space.arrays())
         self.array = next(self.arrays, None)
-        self.heap: list[tuple[tuple[int, int, int], int, int, Iterator[Any]]] = []
+        self.heap: list[tuple[tuple[int, int, int], int, int, _Batch]] = []
         self.batches = 0
         self.bounded = 0
 
     @property
     def least(self) -> int | None:
-        """The least bound of what has not been dropped."""
+        """The least bound of what has not been taken."""
         bounds = [self.heap[0][0][0]] if self.heap else []
         bounds += [] if self.array is None else [self.array.bound]
         return min(bounds, default=None)
 
-    def next(self, limit: int | None) -> tuple[Point, int, int] | None:
-        """The candidate with the least bound, and it; ``None`` if none is below the limit."""
+    def take(self, limit: int | None) -> _Candidate | None:
+        """Take the candidate with the least bound out; ``None`` if none is below the limit."""
         while self.array is not None and (not self.heap or self.array.bound < self.heap[0][0][0]):
             if limit is not None and self.array.bound >= limit:
                 break
@@ -140,17 +181,11 @@ class _Candidates:
             shapes = self.space.shapes(array)
             for ways in self.space.ways():
                 self._add(shapes, ways, limit)
-        if not self.heap:
+        if not self.heap or (limit is not None and self.heap[0][0][0] >= limit):
             return None
-        (bound, _, moved), _, row, (_, shapes, ways, _) = self.heap[0]
-        if limit is not None and bound >= limit:
-            return None
-        return self.space.point(shapes, row, ways), bound, moved
-
-    def drop(self) -> None:
-        """Drop the candidate that ``next`` returned."""
-        _, batch, _, rest = heappop(self.heap)
-        self._push(batch, rest)
+        (bound, _, moved), _, row, batch = heappop(self.heap)
+        self._push(batch)
+        return _Candidate(self.space.point(batch.shapes, row, batch.ways), bound, moved)
 
     def _add(self, shapes: Shapes, ways: Ways, limit: int | None) -> None:
         costs = self.space.costs(shapes, ways)
@@ -160,10 +195,21 @@ class _Candidates:
         order = np.lexsort(keys[::-1])
         ordered = zip(*(key[order].tolist() for key in keys), rows[order].tolist(), strict=True)
         self.batches += 1
-        self._push(self.batches, (ordered, shapes, ways, None))
+        self._push(_Batch(number=self.batches, shapes=shapes, ways=ways, rows=ordered))
 
-    def _push(self, batch: int, rest: Any) -> None:
-        first = next(rest[0], None)
-        if first is not None:
-            *key, row = first
-            heappush(self.heap, (tuple(key), batch, row, rest))
+    def _push(self, batch: _Batch) -> None:
+        """Put the next row of a batch into the heap."""
+        following = next(batch.rows, None)
+        if following is not None:
+            bound, ram, moved, row = following
+            heappush(self.heap, ((bound, ram, moved), batch.number, row, batch))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Batch:
+    """The legal points of one array with one way, in their order: (bound, RAM, bytes, row)."""
+
+    number: int
+    shapes: Shapes
+    ways: Ways
+    rows: Iterator[tuple[int, int, int, int]]

@@ -19,10 +19,11 @@ from t2s.core.errors import UserError
 from t2s.core.expr import Apply, Expr, Index, Read, index_names, reads
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.ops import Op
+from t2s.core.printer import show
 from t2s.core.types import Type
 from t2s.func.collect import needed_funcs
 from t2s.func.freeze import freeze
-from t2s.func.ir import Definition
+from t2s.func.ir import Definition, TemporalProgram
 from t2s.spatial.schedule import ScheduledFunc
 
 
@@ -60,6 +61,8 @@ class Contraction:
     reductions: tuple[SearchedLoop, ...]
     operands: tuple[SearchedOperand, ...]
     term: Expr
+    definition: str
+    """All definitions as text, which tells two contractions apart."""
     stored: tuple[str | None, ...]
     """The loop that each subscript of the result is, outermost in memory first."""
 
@@ -130,8 +133,24 @@ def contraction_of(func: ScheduledFunc, constants: Mapping[str, int]) -> Contrac
         reductions=tuple(loop for loop in loops if loop.name not in pure),
         operands=tuple(map(_operand, operands)),
         term=term,
+        definition=_text(program),
         stored=tuple(index.name if isinstance(index, Index) else None for index in update.target),
     )
+
+
+def _text(program: TemporalProgram) -> str:
+    """The definitions, domains and types of a program, without the places they were written."""
+    lines = [f"{array.name}: {array.type}{list(array.shape)}" for array in program.inputs]
+    lines += [f"{scalar.name}: {scalar.type}" for scalar in program.parameters]
+    for function in program.functions:
+        for written in function.definitions:
+            domain = ", ".join(
+                f"{d.name} from {show(d.minimum)} over {show(d.extent)}" for d in written.domain
+            )
+            target = ", ".join(map(show, written.target))
+            value = show(written.value)
+            lines.append(f"{function.name}[{target}] = {value} as {function.type} for {domain}")
+    return "\n".join(lines)
 
 
 def _term(update: Definition) -> Expr:

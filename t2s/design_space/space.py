@@ -57,6 +57,11 @@ class Budget:
     dsp: int | None
     ram: int | None
 
+    def allows(self, dsp: int, ram: int) -> bool:
+        """Whether a design with so many blocks fits."""
+        fits = self.dsp is None or dsp <= self.dsp
+        return fits and (self.ram is None or ram <= self.ram)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Shapes:

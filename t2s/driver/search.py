@@ -15,16 +15,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from t2s import __version__
 from t2s.core.display import NotebookCard, NotebookDisplay, Table
 from t2s.core.errors import InternalError, T2SError, T2SWarning, UserError
 from t2s.core.location import user_location
 from t2s.core.validate import as_int
 from t2s.design_space.branch_and_bound import Search, Timed, best_first
 from t2s.design_space.contraction import Contraction, contraction_of
+from t2s.design_space.journal import Journal, Outcome, Subject, digest
 from t2s.design_space.point import Point, apply, directives_of, symbols_of
 from t2s.design_space.space import LANES, Budget, Space, single_pe
 from t2s.driver.lower import interpret
@@ -183,6 +186,8 @@ def search(
     dsp: int | None = None,
     ram: int | None = None,
     seconds: float = 60.0,
+    executor: object = None,
+    journal: str | Path | None = None,
     progress: bool | None = None,
 ) -> Found:
     """The fastest design of a Func within a budget, and a bound for all others.
@@ -194,6 +199,11 @@ def search(
     device, memory: as for ``t2s.cycles``; the device needs DSP and RAM blocks to count.
     dsp, ram: the most blocks that a design may take; by default those of the device.
     seconds: after this time the best design so far is returned, with a bound for the others.
+    executor: where designs are timed: ``None`` in this process, a number of processes or
+        ``"processes"``, a ``concurrent.futures`` executor, a Dask ``Client`` or
+        ``"dask://host:port"``, or ``"ray"``.  What is found does not depend on it.
+    journal: a file that keeps what was timed, so that a search can go on where another one of the
+        same definition and device was ended.
     progress: show the progress: ``True`` always, ``False`` never, ``None`` for long searches.
 
     Ctrl-C ends the search with the best design so far.  The Func itself is not changed.  Raises
@@ -224,7 +234,16 @@ def search(
             best = "" if state.best is None else f"{state.best.cycles:,} cycles"
             steps.told(len(state.timed), None, best)
 
-        state = best_first(space, trial.outcome, seconds=seconds, report=report)
+        with _Memory(journal, contraction, constants, target) as known:
+            state = best_first(
+                space,
+                trial.outcome,
+                seconds=seconds,
+                executor=executor,
+                recall=known.recall,
+                record=known.record,
+                report=report,
+            )
     if state.best is None:
         if state.interrupted:
             raise KeyboardInterrupt
@@ -232,6 +251,41 @@ def search(
     found = _found(trial, state, target.name, budget)
     trial.check_values(found.design)
     return found
+
+
+class _Memory:
+    """What was timed before: by a journal if there is one."""
+
+    def __init__(
+        self,
+        path: str | Path | None,
+        contraction: Contraction,
+        constants: Mapping[str, Any],
+        device: Device,
+    ) -> None:
+        self.subject = Subject(
+            version=__version__,
+            definition=contraction.name,
+            definition_digest=digest(f"{contraction.definition}\n{sorted(constants.items())}"),
+            device=device.name,
+            device_digest=digest(device),
+        )
+        self.journal = None if path is None else Journal(path, self.subject)
+        self.known = {} if self.journal is None else self.journal.known()
+
+    def __enter__(self) -> _Memory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.journal is not None:
+            self.journal.close()
+
+    def recall(self, point: Point) -> Outcome | None:
+        return self.known.get(self.subject.key(repr(point))) if self.known else None
+
+    def record(self, point: Point, outcome: Outcome) -> None:
+        if self.journal is not None:
+            self.journal.put([(self.subject.key(repr(point)), outcome)])
 
 
 class _Trial:
@@ -267,13 +321,15 @@ class _Trial:
             taken = cycles(design, self.constants, device=self.device)
         return taken, blocks.dsp_blocks, blocks.ram_blocks
 
-    def outcome(self, point: Point) -> tuple[int, int, int] | str:
+    def outcome(self, point: Point) -> Outcome:
+        """Exact cycles and blocks, or why the compiler refuses the point."""
         try:
-            return self.timed(point)
+            taken, dsp, ram = self.timed(point)
         except InternalError:
             raise
         except T2SError as error:
-            return str(error).splitlines()[0]
+            return Outcome(refusal=str(error).splitlines()[0])
+        return Outcome(cycles=taken, dsp_blocks=dsp, ram_blocks=ram)
 
     def dsp_of_pe(self) -> dict[int, int]:
         """DSP blocks of one PE, by vector length: those of a design of a single PE."""

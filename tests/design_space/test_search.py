@@ -86,7 +86,7 @@ def found() -> Found:
 def test_the_winner_is_the_best_of_all() -> None:
     """Against all points of a small space, each of them run."""
     space, trial = space_of(gemm(6, 5, 4), dsp=6, ram=40)
-    best = best_first(space, trial.outcome, seconds=60, report=lambda _: None)
+    best = best_first(space, trial.outcome, seconds=60)
     assert best.best is not None
     assert best.best.cycles == best.lower_bound
     exact = []
@@ -95,8 +95,8 @@ def test_the_winner_is_the_best_of_all() -> None:
         for way in space.ways():
             for row in np.flatnonzero(space.costs(shapes, way).legal)[::5]:
                 outcome = trial.outcome(space.point(shapes, int(row), way))
-                assert isinstance(outcome, tuple), outcome
-                exact.append(outcome[0])
+                assert outcome.cycles is not None, outcome.refusal
+                exact.append(outcome.cycles)
     assert len(exact) > 150
     assert min(exact) >= best.best.cycles
 
@@ -148,6 +148,17 @@ def test_a_search_that_is_cut_short() -> None:
     assert not found.complete
     assert 0 < found.lower_bound < found.cycles
     assert "is left" in str(found)
+
+
+def test_a_search_that_goes_on(found: Found, tmp_path: Path) -> None:
+    """A journal has what was timed, and processes find what this one does."""
+    path = tmp_path / "search.db"
+    first = t2s.search(gemm(12, 10, 8), dsp=16, ram=60, seconds=1e-6, journal=path, progress=False)
+    assert first.tried == 1
+    again = t2s.search(gemm(12, 10, 8), dsp=16, ram=60, journal=path, executor=2, progress=False)
+    assert (again.cycles, again.complete) == (found.cycles, True)
+    with pytest.raises(UserError, match="journal"):
+        t2s.search(gemm(12, 10, 9), dsp=16, journal=path, progress=False)
 
 
 @pytest.mark.slow

@@ -235,7 +235,10 @@ def test_executors_that_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_this_module_loads_no_cluster() -> None:
-    program = "import sys, t2s.design_space.workers; print({'dask', 'distributed', 'ray'} & {*sys.modules})"
+    program = (
+        "import sys, t2s.design_space.workers; "
+        "print({'dask', 'distributed', 'ray'} & {*sys.modules})"
+    )
     command = [sys.executable, "-c", program]
     assert subprocess.run(command, capture_output=True, text=True).stdout == "set()\n"
 
