@@ -19,6 +19,8 @@ from t2s.core.types import Type
 from t2s.driver.assignment_design import SparseResult, assignment_of
 from t2s.driver.capstan_kernel import CapstanKernel
 from t2s.driver.compiled_kernel import Kernel
+from t2s.driver.sparse_search import search
+from t2s.driver.sparse_search_result import SparsePoint, SparseSearchResult
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.concrete.schedule_text import parse_schedule
 from t2s.sparse_repr.formats import (
@@ -75,7 +77,9 @@ __all__ = [
     "Op",
     "Schedule",
     "Semiring",
+    "SparsePoint",
     "SparseResult",
+    "SparseSearchResult",
     "SparseTensor",
     "Stream",
     "Streams",
@@ -101,6 +105,7 @@ __all__ = [
     "read",
     "scalar",
     "schedule",
+    "search",
     "simulate",
     "summation",
     "tensor",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +13,7 @@ from rich.console import Console
 import t2s
 from t2s import sparse
 from t2s.command.options import (
+    DENSITY,
     Extents,
     RandomTensors,
     TensorFiles,
@@ -26,6 +27,7 @@ from t2s.command.options import (
 )
 from t2s.command.output import (
     INTERRUPTED,
+    SEARCH,
     TENSOR,
     OutputRecord,
     compare,
@@ -45,7 +47,7 @@ from t2s.simulator.memory.spec import IDEAL, MEMORIES
 from t2s.simulator.report.errors import RunInterrupted
 from t2s.sparse_repr.concrete.unsupported import refuse_external
 from t2s.sparse_repr.lowering.diagram import block_counts
-from t2s.sparse_repr.notation.ir import Assignment, print_assignment
+from t2s.sparse_repr.notation.ir import Assignment, accesses, print_assignment
 
 ENGINES = ("native", "python")
 TARGETS = ("streams", "cgra", "capstan")
@@ -102,6 +104,17 @@ def tensor(
     report: Annotated[
         Path | None, typer.Option(help="write a page that says where the cycles went")
     ] = None,
+    search: Annotated[
+        bool, typer.Option("--search", help="find the best loops, formats, lanes and directives")
+    ] = False,
+    lanes: Annotated[int, typer.Option(help="with --search: the most lanes", min=1)] = 4,
+    fixed: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="with --search: a tensor that keeps its format"),
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(help="with --search: end with the best so far after these")
+    ] = None,
     json: Annotated[
         bool, typer.Option("--json", help="print JSON alone, for scripts: schema t2s.tensor/1")
     ] = False,
@@ -127,6 +140,25 @@ def tensor(
                 assignment, given_texts(files), random or [], given_texts(sizes), seed
             )
 
+        if search:
+            if schedule.directives or target != "streams" or report is not None:
+                raise UserError(
+                    "--search chooses the schedule, for streams",
+                    expected="no directives, no --target and no --report beside it",
+                    hint="run the line that the search prints with --report",
+                )
+            wanted = _SearchOptions(device, memory, lanes, tuple(fixed or ()), seconds, seed)
+            _search(
+                console,
+                assignment,
+                given_texts(formats),
+                inputs(),
+                given_texts(files),
+                random or [],
+                wanted,
+                json,
+            )
+            return
         if target == "capstan":
             patterns = sparse.CapstanKernel(assignment, schedule)
             simulated = _Simulated(memory, engine, json or report is not None or memory is not None)
@@ -182,6 +214,105 @@ class _StreamOptions:
     memory: str
     engine: str
     capacity: int | None
+
+
+@dataclass(frozen=True)
+class _SearchOptions:
+    device: str
+    memory: str | None
+    lanes: int
+    fixed: tuple[str, ...]
+    seconds: float | None
+    seed: int
+
+
+def _search(
+    console: Console,
+    assignment: Assignment,
+    formats: list[str],
+    inputs: dict[str, Any],
+    files: list[str],
+    random: list[str],
+    options: _SearchOptions,
+    json: bool,
+) -> None:
+    """Search, and print the ranking or its record."""
+    found = sparse.search(
+        print_assignment(assignment),
+        inputs,
+        formats=formats,
+        fixed=options.fixed,
+        lanes=options.lanes,
+        device=options.device,
+        memory=options.memory,
+        seconds=options.seconds,
+        seed=options.seed,
+        progress=False if json else None,
+    )
+    named = dict(text.split("=", 1) for text in files)
+    found = replace(found, sources=_sources(assignment, inputs, named, random, options.seed))
+    console.out(str(found))
+    if len(found.points) > 1:
+        console.out(found.why(2))
+    if json:
+        print_record(SEARCH, _search_record(found))
+
+
+def _sources(
+    assignment: Assignment,
+    inputs: dict[str, Any],
+    files: dict[str, str],
+    random: list[str],
+    seed: int,
+) -> dict[str, tuple[str, ...]]:
+    """For each input the options that read or draw it again.
+
+    The density is among them, because without one it follows from the declared format.
+    """
+    densities = dict(text.partition("=")[::2] for text in random)
+    variables = {access.tensor: access.variables for access in accesses(assignment.value)}
+    sources: dict[str, tuple[str, ...]] = {}
+    for name, path in files.items():
+        sources[name] = ("-i", f"{name}={path}")
+    for name, given in densities.items():
+        full = all(level.full for level in assignment.tensor(name).format.levels)
+        sources[name] = ("--random", f"{name}={given or (1.0 if full else DENSITY)}")
+        for variable, extent in zip(variables[name], inputs[name].shape, strict=True):
+            sources[name] += ("-d", f"{variable}={extent}")
+    if densities and seed:
+        last = next(reversed(sources))
+        sources[last] += ("--seed", str(seed))
+    return sources
+
+
+def _search_record(found: sparse.SparseSearchResult) -> dict[str, Any]:
+    return {
+        "expression": print_assignment(found.kernel.assignment),
+        "cycles": found.cycles,
+        "schedule": found.schedule,
+        "formats": dict(found.formats),
+        "finished": found.finished,
+        "sampled": found.sampled,
+        "checked": found.checked,
+        "default_cycles": found.default_cycles,
+        "simulated_cycles": found.simulated_cycles,
+        "space": found.space,
+        "refused": dict(found.refused),
+        "command": found.command,
+        "program": found.program(),
+        "points": [
+            {
+                "order": list(point.order),
+                "formats": dict(point.formats),
+                "lanes": point.lanes,
+                "schedule": point.schedule,
+                "blocks": point.blocks,
+                "cycles": point.cycles,
+                "measurement": point.measurement.value,
+            }
+            for point in found.points
+        ],
+    }
 
 
 def _run_streams(
