@@ -188,11 +188,16 @@ class Space:
         add = self.device.operator_latency(Op.ADD, self.contraction.type)
         levels: Columns = np.ceil(np.log2(lanes)).astype(np.int64)
         term = depth(self.contraction.term, self.device)
-        return levels * add + (term + add + self.device.store_latency)
+        return levels * add + (term + add + self._latency_of_stores)
 
     @property
     def _latency_of_loads(self) -> int:
-        return self.device.load_latency
+        """The least one; a DRAM may have the row open, and its latency is not a constant."""
+        return self.device.load_latency if self.device.memory is None else 0
+
+    @property
+    def _latency_of_stores(self) -> int:
+        return self.device.store_latency if self.device.memory is None else 0
 
     def costs(self, shapes: Shapes, ways: Ways) -> Costs:
         """The costs of all shapes with one way for operands and results."""
@@ -250,7 +255,7 @@ class Space:
         bound = first + self._compute(pes, tiles, lanes) + behind
         bound = np.maximum(bound, longest + self._latency_of_loads)
         bandwidth = self.device.memory_bytes_per_cycle
-        if bandwidth is not None:
+        if bandwidth is not None and self.device.memory is None:
             moved = -(-total * bandwidth.denominator // bandwidth.numerator)
             bound = np.maximum(bound, moved + self._latency_of_loads)
         of_pe = np.zeros(max(self.dsp_of_pe) + 1, np.int64)

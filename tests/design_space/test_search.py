@@ -14,14 +14,15 @@ from t2s import Float, Func, ImageParam, Int, Param, RDom
 from t2s.design_space.branch_and_bound import best_first
 from t2s.design_space.contraction import contraction_of
 from t2s.design_space.space import Budget, Space
-from t2s.devices import DEVICES
+from t2s.devices import DEVICES, Device
 from t2s.driver.search import Found, _random_inputs, _Trial
 from t2s.errors import UserError
 from tests.design_space.contractions import KERNELS, gemm, mttkrp, ttm
 
 
-def space_of(func: Func, dsp: int, ram: int | None = None) -> tuple[Space, _Trial]:
-    device = DEVICES["arria10"]
+def space_of(
+    func: Func, dsp: int, ram: int | None = None, device: Device = DEVICES["arria10"]
+) -> tuple[Space, _Trial]:
     contraction = contraction_of(func, {})
     trial = _Trial(func, contraction, {}, device)
     space = Space(
@@ -33,9 +34,11 @@ def space_of(func: Func, dsp: int, ram: int | None = None) -> tuple[Space, _Tria
     return space, trial
 
 
-def check_random_points(func: Func, points: int, seed: int) -> list[float]:
+def check_random_points(
+    func: Func, points: int, seed: int, device: Device = DEVICES["arria10"]
+) -> list[float]:
     """Ratios of bounds and exact cycles of random points, whose blocks have to be as predicted."""
-    space, trial = space_of(func, dsp=128)
+    space, trial = space_of(func, dsp=128, device=device)
     generator = random.Random(seed)
     arrays, ways = space.arrays(), list(space.ways())
     ratios: list[float] = []
@@ -56,6 +59,12 @@ def check_random_points(func: Func, points: int, seed: int) -> list[float]:
 @pytest.mark.parametrize("kernel", ["gemm", "convolution"])
 def test_random_points(kernel: str) -> None:
     check_random_points(KERNELS[kernel](), points=5, seed=1)
+
+
+@pytest.mark.slow
+def test_random_points_with_a_dram() -> None:
+    device = DEVICES["arria10"].with_memory("ddr4-2133x2")
+    check_random_points(KERNELS["gemm"](), points=40, seed=3, device=device)
 
 
 @pytest.mark.slow
