@@ -222,6 +222,21 @@ def test_errors() -> None:
         )
 
 
+def test_the_command_refuses_options_that_do_not_fit() -> None:
+    """A search chooses the schedule, and its options are for nothing without it."""
+    data = ["y(i)=A(i,j)*x(j)", "--random", "A", "--random", "x", "-d", "i=6", "-d", "j=5"]
+    for options, message in (
+        (["--lanes", "2"], "--lanes, --fixed and --seconds are options of a search"),
+        (["--search", "--order", "j i"], "--search chooses the schedule"),
+        (["--search", "--capacity", "2"], "--search chooses the schedule"),
+        (["--search", "--seconds", "0"], "seconds= must be a time in seconds"),
+        (["--search", "--fixed", "Q"], "fixed= names Q"),
+    ):
+        ran = CliRunner().invoke(app, ["tensor", *data, *options])
+        assert ran.exit_code == 1, options
+        assert message in ran.stderr, options
+
+
 def test_ctrl_c_returns_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     original, runs = sparse_search._Search._run_full, []
 
@@ -234,5 +249,6 @@ def test_ctrl_c_returns_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(sparse_search._Search, "_run_full", interrupted)
     found = _small_search()
     assert not found.finished
+    assert found.interrupted
     assert found.tried == 1
     assert "the space was not finished" in str(found)

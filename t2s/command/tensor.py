@@ -107,7 +107,9 @@ def tensor(
     search: Annotated[
         bool, typer.Option("--search", help="find the best loops, formats, lanes and directives")
     ] = False,
-    lanes: Annotated[int, typer.Option(help="with --search: the most lanes", min=1)] = 4,
+    lanes: Annotated[
+        int | None, typer.Option(help="with --search: the most lanes (4)", min=1)
+    ] = None,
     fixed: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="with --search: a tensor that keeps its format"),
@@ -140,14 +142,21 @@ def tensor(
                 assignment, given_texts(files), random or [], given_texts(sizes), seed
             )
 
+        if not search and not (lanes is None and fixed is None and seconds is None):
+            raise UserError(
+                "--lanes, --fixed and --seconds are options of a search",
+                expected="--search beside them",
+                hint="--parallelize VARIABLE=LANES deals a loop to lanes",
+            )
         if search:
-            if schedule.directives or target != "streams" or report is not None:
+            others = (schedule.directives, target != "streams", report, engine != "native")
+            if any(others) or capacity is not None:
                 raise UserError(
                     "--search chooses the schedule, for streams",
-                    expected="no directives, no --target and no --report beside it",
+                    expected="no directives, --target, --engine, --capacity and --report beside it",
                     hint="run the line that the search prints with --report",
                 )
-            wanted = _SearchOptions(device, memory, lanes, tuple(fixed or ()), seconds, seed)
+            wanted = _SearchOptions(device, memory, lanes or 4, tuple(fixed or ()), seconds, seed)
             _search(
                 console,
                 assignment,
@@ -256,6 +265,8 @@ def _search(
         console.out(found.why(2))
     if json:
         print_record(SEARCH, _search_record(found))
+    if found.interrupted:
+        raise typer.Exit(code=INTERRUPTED)
 
 
 def _sources(

@@ -298,12 +298,12 @@ class _Search:
         cpu: float,
     ) -> SparseSearchResult:
         """Search, and check the winner."""
-        finished = True
+        finished, interrupted = True, False
         try:
             self._compile()
             self._measure()
-        except (_Stopped, KeyboardInterrupt):
-            finished = False
+        except (_Stopped, KeyboardInterrupt) as error:
+            finished, interrupted = False, isinstance(error, KeyboardInterrupt)
         best = self._best()
         if best is None:
             raise self._nothing(finished)
@@ -322,6 +322,7 @@ class _Search:
             simulated_cycles=self.simulated,
             cpu_seconds=time.process_time() - cpu,
             finished=finished,
+            interrupted=interrupted,
             sampled=self.sampled,
             checked=checked,
             space=self.space.text,
@@ -371,10 +372,9 @@ class _Search:
         assignment = self.space.assignment
         try:
             kernel = Kernel(assignment, Schedule(), assignment.semiring)
+            self.default = self._outcome(kernel, self.inputs, LONG_RUN)
         except T2SError as error:
-            self.default_text += f" do not compile: {str(error).splitlines()[0]}"
-            return
-        self.default = self._outcome(kernel, self.inputs, LONG_RUN)
+            self.default_text += f" are refused: {str(error).splitlines()[0]}"
 
     def _is_long(self, order: list[int], sample: Sample) -> bool:
         """Whether no order of loops seems to end within ``LONG_RUN`` cycles."""

@@ -90,10 +90,11 @@ class SparseSearchResult(NotebookDisplay):
     points: all that were tried, the winner first; see ``SparsePoint.measurement``.
     refused: how many points the compiler refused, by the first line of its error.
     default_cycles: of the declared formats without a schedule; ``None`` if these do not fit each
-        other, or take more than ``LONG_RUN`` cycles, or more than the winner's by so many.
+        other, or take more than ten million cycles, as ``saved`` says then.
     simulated_cycles: of all runs of the search.
     cpu_seconds: of the search.
     finished: whether all of the space was tried; ``False`` after Ctrl-C and ``seconds``.
+    interrupted: whether Ctrl-C ended the search.
     sampled: what the samples were of, in words; empty if all runs were of all data.
     checked: whether the values of the winner were compared with numpy; they are unless an array
         is too large to be dense.
@@ -108,6 +109,7 @@ class SparseSearchResult(NotebookDisplay):
     simulated_cycles: int
     cpu_seconds: float
     finished: bool
+    interrupted: bool
     sampled: str
     checked: bool
     space: str
