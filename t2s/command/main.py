@@ -139,6 +139,17 @@ def run(
             print_record(RUN, {**record, "outputs": outputs, "files": run.files})
 
 
+@app.command()
+def program(file: DesignFile, func: FuncName = None) -> None:
+    """Print a design as the Python text that makes it: definitions and directives."""
+    with exit_codes():
+        match find_design(file, func).design:
+            case tuple() as outputs:
+                console_for(False).out(t2s.program(outputs).rstrip())
+            case design:
+                t2s.program(design)  # type: ignore[arg-type]  # refused, as in Python
+
+
 def _run(
     run: _CommandRun, loaded: LoadedDesign, seed: int, size: int, constants: Mapping[str, int]
 ) -> SimResult | SparseResult:
