@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from t2s.driver.hardware import emit, emulate, verilate
     from t2s.driver.lower import interpret, lower, print_loop_nest, resources
     from t2s.driver.many import Run, compare, fit_depths, simulate_many
+    from t2s.driver.program import program
     from t2s.driver.search import search
     from t2s.driver.simulate import cycles, simulate
     from t2s.func.func import ImageParam, Param, RDom, Var, variables
@@ -92,6 +93,7 @@ __all__ = [
     "log",
     "lower",
     "print_loop_nest",
+    "program",
     "registers",
     "resources",
     "rsqrt",
@@ -114,6 +116,7 @@ _HOMES = {
     "driver.lower": "interpret lower print_loop_nest resources",
     "driver.many": "Run compare fit_depths simulate_many",
     "driver.search": "search",
+    "driver.program": "program",
     "driver.simulate": "cycles simulate",
     "func.func": "ImageParam Param RDom Var variables",
     "func.functions": "absolute cast ceil exp floor fma log maximum minimum rsqrt select sqrt tanh",

@@ -81,7 +81,8 @@ def find_design(file: Path, name: str | None) -> LoadedDesign:
     funcs = {
         func.name: func for value in designs.values() if isinstance(value, tuple) for func in value
     }
-    outputs = tuple(funcs[name] for name in sorted(funcs.keys() - _read(funcs)))
+    chosen = _chosen(values.get(DESIGN))
+    outputs = chosen or tuple(funcs[name] for name in sorted(funcs.keys() - _read(funcs)))
     if outputs:
         return LoadedDesign(design=outputs, given=inputs)
     if len(designs) != 1 or funcs:
@@ -148,6 +149,13 @@ def _designs(values: Mapping[str, Any]) -> dict[str, Funcs | Graph | Kernel]:
             case Tensor() if value.definition is not None:
                 designs[value.name] = Kernel(value.definition)
     return designs
+
+
+def _chosen(design: object) -> Funcs:
+    """The outputs that a file names by its variable ``design``: a Func, or several in order."""
+    funcs = design if isinstance(design, tuple | list) else (design,)
+    chosen = tuple(func for func in funcs if isinstance(func, t2s.Func) and func.written)
+    return chosen if len(chosen) == len(funcs) else ()
 
 
 def _is_callable(function: object) -> bool:

@@ -139,6 +139,55 @@ def run(
             print_record(RUN, {**record, "outputs": outputs, "files": run.files})
 
 
+@app.command()
+def program(file: DesignFile, func: FuncName = None) -> None:
+    """Print a design as the Python text that makes it: definitions and directives."""
+    with exit_codes():
+        match find_design(file, func).design:
+            case tuple() as outputs:
+                console_for(False).out(t2s.program(outputs).rstrip())
+            case design:
+                t2s.program(design)  # type: ignore[arg-type]  # refused, as in Python
+
+
+@app.command()
+def search(
+    file: DesignFile,
+    func: FuncName = None,
+    device: DeviceName = "arria10",
+    memory: MemoryName = None,
+    dsp: Annotated[int | None, typer.Option(help="the most DSP blocks")] = None,
+    ram: Annotated[int | None, typer.Option(help="the most RAM blocks")] = None,
+    seconds: Annotated[float, typer.Option(help="when to stop with the best so far")] = 60.0,
+    processes: Annotated[int | None, typer.Option(help="processes that time designs")] = None,
+    journal: Annotated[Path | None, typer.Option(help="keeps what was timed, to go on")] = None,
+    out: Annotated[Path | None, typer.Option(help="the file for the program")] = None,
+    constant: Constants = None,
+) -> None:
+    """Find the fastest design of a Func without directives, and print it as a program."""
+    console = console_for(False)
+    with exit_codes():
+        check_choice("device", device, DEVICES)
+        loaded = find_design(file, func)
+        design = loaded.design[0] if isinstance(loaded.design, tuple) else loaded.design
+        found = t2s.search(
+            design,  # type: ignore[arg-type]  # refused, as in Python
+            constants_of(constant or []),
+            device=device,
+            memory=memory,
+            dsp=dsp,
+            ram=ram,
+            seconds=seconds,
+            executor=processes,
+            journal=journal,
+        )
+        console.out(str(found))
+        if out is None:
+            console.out(f"\n{found.program().rstrip()}")
+        else:
+            console.out(f"wrote {found.save(out)}")
+
+
 def _run(
     run: _CommandRun, loaded: LoadedDesign, seed: int, size: int, constants: Mapping[str, int]
 ) -> SimResult | SparseResult:

@@ -12,6 +12,7 @@ from t2s.core.errors import T2SError
 from t2s.core.renaming import by_name
 from t2s.driver.hardware import emulate
 from t2s.driver.lower import interpret, lower, print_loop_nest, resources
+from t2s.driver.program import program
 from t2s.driver.simulate import simulate
 from t2s.func.expressions import unknown_directive
 from t2s.func.func import split_names
@@ -55,6 +56,10 @@ class Func(SparseFunc, NotebookDisplay):
     def print_loop_nest(self, inputs: Mapping[str, Any] | None = None, **keywords: Any) -> str:
         """The loop nests of the schedule; see ``t2s.print_loop_nest``."""
         return print_loop_nest(self, by_name("print_loop_nest", inputs, keywords))
+
+    def program(self) -> str:
+        """The definition and directives as Python text; see ``t2s.program``."""
+        return program(self)
 
     def interpret(self, inputs: Mapping[str, Any]) -> np.ndarray[Any, Any]:
         """Compute with numpy, ignoring the directives; see ``t2s.interpret``."""

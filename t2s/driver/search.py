@@ -23,8 +23,9 @@ import numpy as np
 from t2s import __version__
 from t2s.core.display import NotebookCard, NotebookDisplay, Table
 from t2s.core.errors import InternalError, T2SError, T2SWarning, UserError
+from t2s.core.files import write_file
 from t2s.core.location import user_location
-from t2s.core.validate import as_int
+from t2s.core.validate import as_int, checked_file
 from t2s.design_space.branch_and_bound import Search, Timed, best_first
 from t2s.design_space.contraction import Contraction, contraction_of
 from t2s.design_space.journal import Journal, Outcome, Subject, digest
@@ -32,6 +33,7 @@ from t2s.design_space.point import Point, apply, directives_of, symbols_of
 from t2s.design_space.space import LANES, Budget, Space, single_pe
 from t2s.driver.lower import interpret
 from t2s.driver.many import compare
+from t2s.driver.program import program
 from t2s.driver.recognize import design_of
 from t2s.driver.simulate import cycles, device_for, simulate
 from t2s.func.freeze import freeze
@@ -116,6 +118,16 @@ class Found(NotebookDisplay):
             ):
                 kept.append(found)
         return tuple(kept)
+
+    def program(self) -> str:
+        """The best design as the Python lines that make it; see ``t2s.program``."""
+        return program(self.design)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the program to a file, which ``t2s run`` runs to the same cycles."""
+        file = checked_file("the path of a program", path)
+        write_file(file, self.program().encode())
+        return file
 
     def why(self, place: int) -> str:
         """Why the design in this place (2 is the runner-up) is slower than the best one."""

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import t2s
 from t2s import Float, Func, ImageParam, Int, Param, RDom
+from t2s.command.main import app
 from t2s.design_space.branch_and_bound import best_first
 from t2s.design_space.contraction import contraction_of
 from t2s.design_space.space import Budget, Space
@@ -157,6 +159,25 @@ def test_a_search_that_is_cut_short() -> None:
     assert not found.complete
     assert 0 < found.lower_bound < found.cycles
     assert "is left" in str(found)
+
+
+def test_the_command_writes_a_program_that_runs_to_the_same_cycles(
+    found: Found, tmp_path: Path
+) -> None:
+    definition, best = tmp_path / "definition.py", tmp_path / "best.py"
+    definition.write_text(t2s.program(gemm(12, 10, 8)))
+    options = ["--dsp", "16", "--ram", "60", "--out", str(best)]
+    searched = CliRunner().invoke(app, ["search", str(definition), *options])
+    assert searched.exit_code == 0, searched.output
+    assert f"{found.cycles:,} on arria10" in searched.output
+    assert best.read_text() == found.program()
+    ran = CliRunner().invoke(
+        app, ["run", str(best), "--device", "arria10", "--json", "--out", str(tmp_path)]
+    )
+    assert ran.exit_code == 0, ran.output
+    assert f'"cycles": {found.cycles}' in ran.output
+    assert found.save(tmp_path / "again.py").read_text() == found.program()
+    assert CliRunner().invoke(app, ["search", str(best)]).exit_code == 1
 
 
 def test_a_search_that_goes_on(found: Found, tmp_path: Path) -> None:
