@@ -73,7 +73,7 @@ def test_random_points_with_a_dram() -> None:
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_many_random_points(kernel: str) -> None:
     ratios = check_random_points(KERNELS[kernel](), points=150, seed=2)
-    assert np.median(ratios) >= 0.96
+    assert np.median(ratios) >= 0.9
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
