@@ -32,16 +32,12 @@ from t2s.func.python_text import (
     type_text,
 )
 from t2s.spatial.directive import Directive, IsolateConsumer, IsolateProducer
+from t2s.spatial.directives import settings
 from t2s.spatial.directives.buffer import Buffer
 from t2s.spatial.directives.distribute import Distribute, RemoveReuse
-from t2s.spatial.directives.forward import Forward
-from t2s.spatial.directives.loops import Fuse, Reorder, Split, Tile, Unroll
-from t2s.spatial.directives.remove import Remove
-from t2s.spatial.directives.scatter import Gather, Scatter
-from t2s.spatial.directives.settings import Depth, Reassociate
+from t2s.spatial.directives.scatter import Gather
 from t2s.spatial.directives.space_time import SpaceTimeTransform
-from t2s.spatial.directives.streaming import StreamResults
-from t2s.spatial.directives.vectors import VectorLoad, VectorStore
+from t2s.spatial.directives.vectors import VectorStore
 from t2s.spatial.schedule import Place, ScheduledFunc
 
 DESIGN = "design"
@@ -523,62 +519,32 @@ class _Program:
                     options.append(f"gather={self._loop(root, loop)}")
                 case VectorStore(lanes=str() as lanes):
                     options.append(f"lanes={self._loop(root, lanes)}")
-                case Depth(capacity=capacity):
-                    options.append(f"depth={capacity}")
+                case _ if isinstance(directive, settings.Depth):
+                    options.append(f"depth={directive.capacity}")
         return f"t2s.{kind}({', '.join([_quoted(name), *options])})"
 
     def _directive(self, root: ScheduledFunc, directive: Directive) -> tuple[str, str]:
-        """The method of a directive, and its arguments."""
+        """The method of a directive, and its arguments: its text, with names of variables.
 
-        def loops(*names: str) -> list[str]:
-            return [self._loop(root, name) for name in names]
-
-        def functions(*names: str) -> list[str]:
-            return [self._function(root, name) for name in names]
-
-        method = directive.text.partition("(")[0]
+        What is neither a number nor an option is a loop, unless a field says that it is a function.
+        """
+        method, _, given = directive.text.removesuffix(")").partition("(")
         match directive:
-            case Split(loop=loop, outer=outer, inner=inner, factor=factor):
-                parts = [*loops(loop, outer, inner), str(factor)]
-            case Tile(loops=olds, outers=outers, inners=inners, factors=factors):
-                middle = () if outers == olds else outers
-                parts = [*loops(*olds, *middle, *inners), *map(str, factors)]
-            case Reorder(loops=names) | Unroll(loops=names) | Remove(loops=names):
-                parts = loops(*names)
-            case Fuse(inner=inner, outer=outer, fused=fused):
-                parts = loops(inner, outer, fused)
+            case Distribute() | RemoveReuse() | VectorStore(lanes=str()):
+                raise _unwritable(f"a part of the chain {directive.text}", root)
             case SpaceTimeTransform():
                 parts = self._space_time(root, directive)
             case IsolateProducer(producers=producers):
-                method = directive.method
-                parts = [self._operand(root, directive), *functions(*producers)]
-            case IsolateConsumer(consumers=consumers):
-                parts = functions(*consumers)
-            case StreamResults(function=function):
-                parts = functions(function)
-            case Forward(operand=operand, loop=loop, capacity=capacity):
-                depth = [] if capacity is None else [f"depth={capacity}"]
-                parts = [*functions(operand), *loops(loop), *depth]
-            case Buffer(operand=operand, loop=loop, double=double):
-                parts = [*functions(operand), *loops(loop), *([] if double else ["double=False"])]
-            case (
-                Scatter(operand=operand, loop=loop, reverse=reverse)
-                | Gather(function=operand, loop=loop, reverse=reverse)
-            ):
-                parts = [*functions(operand), *loops(loop), *(["reverse=True"] if reverse else [])]
-            case VectorLoad(operands=operands):
-                parts = functions(*operands)
-            case VectorStore(function=function, lanes=None):
-                parts = functions(function)
-            case Reassociate():
-                parts = []
-            case Depth(capacity=capacity):
-                parts = [str(capacity)]
+                others = [self._function(root, name) for name in producers]
+                parts = [self._operand(root, directive), *others]
             case _:
-                raise UnsupportedError(
-                    f"{directive.text} on {root.name} cannot be written as a program",
-                    location=directive.location,
-                )
+                functions = _functions_of(directive)
+                parts = []
+                for part in given.split(", ") if given else ():
+                    if part in functions:
+                        parts.append(self._function(root, part))
+                    else:
+                        parts.append(self._loop(root, part) if part.isidentifier() else part)
         return method, ", ".join(parts)
 
     def _space_time(self, root: ScheduledFunc, directive: SpaceTimeTransform) -> list[str]:
@@ -685,9 +651,16 @@ def _count_of_output(stages: Sequence[str], rest: Sequence[Step]) -> int:
 def _count_of_depths(stages: Sequence[str], rest: Sequence[Step]) -> int:
     at = 0
     for stage in stages:
-        if at < len(rest) and rest[at][0] == stage and isinstance(rest[at][1], Depth):
+        if at < len(rest) and rest[at][0] == stage and isinstance(rest[at][1], settings.Depth):
             at += 1
     return at
+
+
+def _functions_of(directive: Directive) -> frozenset[str]:
+    """The functions and inputs that a directive names, by the names of its fields."""
+    names = ("function", "operand", "operands", "producers", "consumers")
+    values = [getattr(directive, name) for name in names if hasattr(directive, name)]
+    return frozenset(n for v in values for n in ((v,) if isinstance(v, str) else v))
 
 
 def isolated_funcs(func: ScheduledFunc) -> dict[str, ScheduledFunc]:

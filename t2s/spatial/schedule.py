@@ -210,13 +210,14 @@ class ScheduledFunc(DirectiveArguments):
                 hint="forward along one loop after the other",
             )
         name = names[0]
+        room = "" if depth is None else f", depth={depth}"
         return self._add(
             Forward(
                 operand=source,
                 loop=name,
                 capacity=None if depth is None else self._positive("forward", "depth", depth),
                 location=user_location(),
-                text=f"forward({source}, {name})",
+                text=f"forward({source}, {name}{room})",
             )
         )
 
