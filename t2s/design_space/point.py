@@ -34,7 +34,7 @@ class Feed(Enum):
 class Drain(Enum):
     """How results leave the PEs."""
 
-    STORED = "each PE stores its results"
+    STORED = "each PE stores its results, through a FIFO that takes no RAM block"
     GATHERED = "results are gathered to one unloader"
 
 
@@ -48,6 +48,7 @@ class Point:
     tiles: results of one PE along each output loop.
     lanes: the length of vectors along the innermost reduction.
     feeds: for each operand.
+    depth: the FIFO from a PE to its store unit, in results; 0 for the default.
     """
 
     rows: tuple[tuple[str, int], ...]
@@ -55,6 +56,7 @@ class Point:
     lanes: int
     feeds: tuple[Feed, ...]
     drain: Drain
+    depth: int = 0
 
     def text(self, contraction: Contraction) -> str:
         """The decisions in a line."""
@@ -136,6 +138,10 @@ class _Writer:
                 self.feed(operand, loader, feeder)
         if self.point.drain is Drain.GATHERED:
             self.gather()
+        elif self.point.depth:
+            unloader = self.func(f"{self.contraction.name}_unloader")
+            self.call(self.contraction.name, "isolate_consumer", unloader)
+            self.call(self.contraction.name, "depth", self.point.depth)
         return Directives(
             tuple(self.loops), tuple(self.funcs), tuple(self.on_host), tuple(self.calls)
         )

@@ -7,9 +7,10 @@ so that millions of them are bounded in a second.
 **The space.**  One or two output loops in space, with any number of PEs; along each output loop
 every tile that is the smallest one for its number of blocks, so that tiles need not divide; vectors
 of a power of two along the innermost reduction; each operand loaded by each PE, or forwarded from
-boundary PEs, or streamed once for each tile and buffered; results stored by each PE or gathered.
+boundary PEs, or streamed once for each tile and buffered; results gathered, or stored by each PE
+through a FIFO that takes no RAM block.
 Not in it: reductions in space, skewed space-time maps, blocks in another order than the
-definition's, buffers for more than one step of the reduction, depths other than the defaults.
+definition's, buffers for more than one step of the reduction, other depths of FIFOs.
 
 **Bounds.**  Each counts what one unit has to do, so none of them is above the true cycles:
 
@@ -37,6 +38,7 @@ from t2s.core.walk import children
 from t2s.design_space.contraction import Contraction, SearchedOperand
 from t2s.design_space.point import Drain, Feed, Point
 from t2s.simulator.devices import Device, Fabric
+from t2s.spatial.analysis.capacity import DEFAULT_CAPACITY
 
 Columns = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -311,6 +313,11 @@ class Space:
         return self.device.fabric
 
     @property
+    def _free_words(self) -> int:
+        """The depth of a FIFO up to which it takes no RAM block."""
+        return self._fabric.logic_words if self._fabric else 0
+
+    @property
     def _burst(self) -> int:
         return self._fabric.burst_words if self._fabric else 0
 
@@ -343,12 +350,15 @@ class Space:
         """One row of the shapes as a point."""
         pes = shapes.pes[row].tolist()
         outputs = self.contraction.outputs
+        results = int(shapes.tiles[row].prod())
+        depth = min(results, self._free_words) if ways.drain is Drain.STORED else 0
         return Point(
             rows=tuple((o.name, n) for o, n in zip(outputs, pes, strict=True) if n > 1),
             tiles=tuple(shapes.tiles[row].tolist()),
             lanes=int(shapes.lanes[row]),
             feeds=ways.feeds,
             drain=ways.drain,
+            depth=depth if depth > DEFAULT_CAPACITY else 0,
         )
 
 
