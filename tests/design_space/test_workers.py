@@ -82,12 +82,15 @@ def values(finished: list[Finished[Any, Any]]) -> dict[Any, Any]:
 
 @contextmanager
 def interrupted_after(seconds: float) -> Iterator[None]:
+    """Ctrl-C, also in a shell's background processes, which ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(seconds, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
     try:
         yield
     finally:
         timer.join()
+        signal.signal(signal.SIGINT, before)
 
 
 def test_this_process_takes_items_in_order_while_they_are_added() -> None:
