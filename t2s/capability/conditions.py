@@ -204,18 +204,18 @@ def _number(value: Quantity, extents: Mapping[str, int]) -> int | _Nothing | Non
     raise ValueError("a condition is evaluated for the lists of a match")
 
 
-def _calculate(operator: Op, one: int, other: int) -> int:
+def _calculate(operator: Op, left: int, right: int) -> int:
     match operator:
         case Op.ADD:
-            return one + other
+            return left + right
         case Op.SUBTRACT:
-            return one - other
+            return left - right
         case Op.MULTIPLY:
-            return one * other
+            return left * right
         case Op.DIVIDE:
-            return one // other
+            return left // right
         case _:
-            return one % other
+            return left % right
 
 
 def compared(operator: Op, one: Any, other: Any) -> Any:

@@ -95,22 +95,22 @@ def sum_of(terms: Sequence[tuple[int, Expression]]) -> Expression:
     """The sum of one or more signed terms, a positive one first if there is any."""
     first, *others = terms
     if first[0] < 0 and not accesses(first[1]):  # -3 is not a uint8, but b - 3 is computed in it
-        at = next((at for at, (_, one) in enumerate(others) if accesses(one)), None)
+        at = next((at for at, (_, term) in enumerate(others) if accesses(term)), None)
         if at is not None:
             others = [first, *others[:at], *others[at + 1 :]]
             first = terms[at + 1]
     sign, value = first
     value = value if sign > 0 else Negative(value=value)
-    for sign, one in others:
+    for sign, term in others:
         operator = Op.ADD if sign > 0 else Op.SUBTRACT
-        value = Combine(operator=operator, left=value, right=one)
+        value = Combine(operator=operator, left=value, right=term)
     return value
 
 
 def _without(items: Sequence[Expression], some: Sequence[Expression]) -> list[Expression] | None:
     """The items without some of them, each removed once; ``None`` if any is missing."""
-    rest = _without_pairs([(1, item) for item in items], [(1, one) for one in some])
-    return None if rest is None else [one for _, one in rest]
+    rest = _without_pairs([(1, item) for item in items], [(1, item) for item in some])
+    return None if rest is None else [item for _, item in rest]
 
 
 def _ordered(value: Expression) -> Expression:
@@ -271,7 +271,7 @@ def _sums(assignment: Assignment, part: Expression, sums: set[str] | None) -> It
         terms = terms_of(value)
         for option in options:
             for flip in (1, -1):
-                signed = tuple((flip * sign, one) for sign, one in option)
+                signed = tuple((flip * sign, term) for sign, term in option)
                 rest = _without_pairs(terms, signed)
                 if rest is None or (flip < 0 and len(rest) == 0 and len(terms) == 1):
                     continue
@@ -284,13 +284,13 @@ def _sums(assignment: Assignment, part: Expression, sums: set[str] | None) -> It
                 )
             case Negative(value=inner):
                 yield from visit(inner, around, lambda new: left(Negative(value=new)))
-            case Combine(operator=operator, left=one, right=other):
+            case Combine(operator=operator, left=left_side, right=right_side):
                 additive = operator in ADDITIVE
                 below = () if additive or operator is not Op.MULTIPLY else around
-                near = tuple(name for name in below if name not in free_variables(other))
-                yield from visit(one, near, lambda new: left(replace(value, left=new)))
-                near = tuple(name for name in below if name not in free_variables(one))
-                yield from visit(other, near, lambda new: left(replace(value, right=new)))
+                near = tuple(name for name in below if name not in free_variables(right_side))
+                yield from visit(left_side, near, lambda new: left(replace(value, left=new)))
+                near = tuple(name for name in below if name not in free_variables(left_side))
+                yield from visit(right_side, near, lambda new: left(replace(value, right=new)))
 
     for place in visit(assignment.value, (), lambda new: new):
         taken = set(free_variables(part)) - set(place.free)
@@ -393,11 +393,11 @@ class _Normal:
             case Sum(variables=variables, value=inner):
                 return tuple(
                     Summand(
-                        factors=one.factors,
-                        summed=(*variables, *one.summed),
-                        coefficient=one.coefficient,
+                        factors=summand.factors,
+                        summed=(*variables, *summand.summed),
+                        coefficient=summand.coefficient,
                     )
-                    for one in (self.renamed(term, variables) for term in self.terms(inner))
+                    for summand in (self.renamed(term, variables) for term in self.terms(inner))
                 )
             case Combine(operator=Op.ADD, left=left, right=right):
                 return (*self.terms(left), *self.terms(right))
@@ -430,9 +430,9 @@ class _Normal:
             coefficient=one.coefficient * other.coefficient,
         )
 
-    def _apart(self, one: Summand, other: Summand) -> Summand:
+    def _apart(self, summand: Summand, other: Summand) -> Summand:
         used = (name for factor in other.factors for name in variables_of(factor))
-        return self.renamed(one, (*used, *other.summed))
+        return self.renamed(summand, (*used, *other.summed))
 
     def renamed(self, term: Summand, taken: Sequence[str]) -> Summand:
         """The term with new names for summed variables that are taken."""

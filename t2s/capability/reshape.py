@@ -304,7 +304,7 @@ class _Ranks:
             if rank not in remaining:
                 return False
             remaining.remove(rank)
-        return all(one <= other for one, other in zip(self.least, remaining, strict=False))
+        return all(least <= rank for least, rank in zip(self.least, remaining, strict=False))
 
 
 def _singles(function: ExternalFunction) -> tuple[str, ...]:
@@ -349,15 +349,15 @@ def _groupings(run: tuple[str, ...]) -> Iterator[tuple[Mode, ...]]:
             yield (run[:size], *rest) if size > 1 else rest
 
 
-def _neighbors(part: PartForm, fixed: tuple[str, ...], one: str, other: str) -> bool:
+def _neighbors(part: PartForm, fixed: tuple[str, ...], first: str, second: str) -> bool:
     """Whether the second variable follows the first one wherever either of them occurs."""
     for access in part.reads:
         names = [name for name in access.variables if name not in fixed]
-        if one in names or other in names:
+        if first in names or second in names:
             pairs = list(pairwise(names))
-            if (one, other) not in pairs or names.count(one) != 1 or names.count(other) != 1:
+            if (first, second) not in pairs or names.count(first) != 1 or names.count(second) != 1:
                 return False
-    return all((one in term.summed) == (other in term.summed) for term in part.summands)
+    return all((first in term.summed) == (second in term.summed) for term in part.summands)
 
 
 def _mapping(

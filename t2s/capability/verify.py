@@ -372,10 +372,10 @@ def verify_call(function: ExternalFunction) -> None:
         if value is not None and not isinstance(value, kind):
             raise _error(function, f"the {name} has the wrong type", expected, repr(value)[:80])
     for name in ("setup", "unpack", "teardown"):
-        for one in getattr(function, name):
-            if not isinstance(one, ExternalCall):
+        for call in getattr(function, name):
+            if not isinstance(call, ExternalCall):
                 what = f"{name} has something that is not a call"
-                raise _error(function, what, PARTS[0][2], repr(one)[:80])
+                raise _error(function, what, PARTS[0][2], repr(call)[:80])
     if function.call is None:
         return
     if function.library is None:
@@ -403,8 +403,8 @@ def verify_call(function: ExternalFunction) -> None:
             else f'formats={{"{result}": "ds"}} beside stored=',
         )
     described = _Described(function)
-    for one in (*function.setup, function.call, *function.unpack, *function.teardown):
-        described.check(one)
+    for call in (*function.setup, function.call, *function.unpack, *function.teardown):
+        described.check(call)
     if function.stored is not None:
         for term in (function.stored.pos, function.stored.crd, function.stored.values):
             described.check(term)
@@ -477,15 +477,19 @@ class _Described:
         types = (type for ring in capability.semirings for type in types_over(capability, ring))
         return tuple(dict.fromkeys(types))
 
-    def _check_choice(self, what: str, given: list[Any], wanted: tuple[Any, ...]) -> None:
-        missing = [one for one in wanted if one not in given]
+    def _check_choice(self, what: str, covered: list[Any], wanted: tuple[Any, ...]) -> None:
+        missing = [choice for choice in wanted if choice not in covered]
         if missing:
-            one = missing[0]
-            shown = f"{one.add.value}, {one.multiply.value}" if what == "semiring" else str(one)
+            first_missing = missing[0]
+            shown = (
+                f"{first_missing.add.value}, {first_missing.multiply.value}"
+                if what == "semiring"
+                else str(first_missing)
+            )
             raise self._error(
                 f"it has no term for the {what} {shown}",
                 f"a term for each {what} that the function computes",
-                f"terms for {len(given)} of {len(wanted)}",
+                f"terms for {len(covered)} of {len(wanted)}",
             )
 
     def _check_integer(self, term: DimensionOf | StepOf | LeadOf) -> None:
@@ -550,11 +554,13 @@ class _Described:
                 given,
             )
         for format in formats:
-            there = 0 <= term.level < len(format.levels)
-            arrays = format.levels[term.level].array_names if there else ()
+            exists = 0 <= term.level < len(format.levels)
+            arrays = format.levels[term.level].array_names if exists else ()
             if term.array not in arrays:
                 names = [
-                    (at, name) for at, one in enumerate(format.levels) for name in one.array_names
+                    (at, name)
+                    for at, level in enumerate(format.levels)
+                    for name in level.array_names
                 ]
                 raise self._error(
                     f"{term.tensor} as {format} has no such array",

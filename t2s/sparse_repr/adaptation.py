@@ -46,7 +46,11 @@ def stored_temporaries(
     program: ConcreteProgram, binding: Binding, adapted: Adaptation
 ) -> Adaptation:
     """The formats of a program's temporaries, after that choice of sums."""
-    workspaces = [one for one in program.workspaces if one.roomy or one.padded or one.rows]
+    workspaces = [
+        workspace
+        for workspace in program.workspaces
+        if workspace.roomy or workspace.padded or workspace.rows
+    ]
     if not workspaces or not _finite(binding):
         return adapted
     exact = _divides_by_no_zero(program, binding)
@@ -90,10 +94,10 @@ def looks_up_more(program: ConcreteProgram, other: ConcreteProgram) -> bool:
     Sums are, in dense arrays; of a copy it is the outermost level that would be scanned again.
     """
 
-    def looked_up(one: ConcreteProgram) -> int:
+    def looked_up(concrete: ConcreteProgram) -> int:
         levels = (
             o.format.levels if isinstance(o.value, Sum) else o.format.levels[:1]
-            for o in one.workspaces
+            for o in concrete.workspaces
         )
         return sum(all(level.full for level in some) for some in levels)
 
@@ -125,7 +129,9 @@ def _pays(rescan: Rescan, binding: Binding) -> bool:
     def iterations(name: str, among: Collection[Access] = factors) -> float:
         """Of the loop over a variable, where it meets the fibers of some factors."""
         size = binding.extents[name]
-        shares = (fibers[one][name] / size for one in among if name in fibers[one] and size)
+        shares = (
+            fibers[factor][name] / size for factor in among if name in fibers[factor] and size
+        )
         return size * prod(shares)
 
     levels = list(fibers[rescan.factor])
@@ -146,12 +152,12 @@ def _pays(rescan: Rescan, binding: Binding) -> bool:
 
 def _fibers(access: Access, tensor: SparseTensor) -> dict[str, float]:
     """The average number of coordinates of a fiber of each level, by variable."""
-    found: dict[str, float] = {}
+    lengths: dict[str, float] = {}
     count = 1
     for level, arrays, extent, mode in zip(
         tensor.format.levels, tensor.levels, tensor.extents, tensor.format.modes, strict=True
     ):
         positions = level.positions(arrays, count, extent)
-        found[access.variables[mode]] = positions / max(1, count)
+        lengths[access.variables[mode]] = positions / max(1, count)
         count = positions
-    return found
+    return lengths

@@ -49,15 +49,15 @@ def _checking(owner: str, method: Callable[..., Any]) -> Callable[..., Any]:
         return get_type_hints(method)
 
     @functools.wraps(method)
-    def call(*given: Any, **named: Any) -> Any:
-        bound = signature.bind(*given, **named)
+    def call(*positional: Any, **named: Any) -> Any:
+        bound = signature.bind(*positional, **named)
         for name, value in bound.arguments.items():
             if name not in hints():
                 continue
             several = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
             each = value if several else (value,)
-            found = tuple(_argument(what, name, one, hints()[name]) for one in each)
-            bound.arguments[name] = found if several else found[0]
+            converted = tuple(_argument(what, name, argument, hints()[name]) for argument in each)
+            bound.arguments[name] = converted if several else converted[0]
         return method(*bound.args, **bound.kwargs)
 
     return call
@@ -81,9 +81,9 @@ def _converted(value: Any, hint: Any) -> Any:
     if hint is Any:
         return value
     if origin in (Union, types.UnionType):
-        for one in inside:
+        for alternative in inside:
             try:
-                return _converted(value, one)
+                return _converted(value, alternative)
             except _Misfit:
                 continue
         raise _Misfit
@@ -98,10 +98,10 @@ def _converted(value: Any, hint: Any) -> Any:
         return _Computing(_sure(value, callable(value)), inside[-1])
     if origin is tuple and Ellipsis not in inside:
         _sure(value, isinstance(value, list | tuple) and len(value) == len(inside))
-        return tuple(_converted(one, kind) for one, kind in zip(value, inside, strict=True))
+        return tuple(_converted(item, kind) for item, kind in zip(value, inside, strict=True))
     if origin in (tuple, collections.abc.Sequence):
         _sure(value, isinstance(value, list | tuple))
-        return tuple(_converted(one, inside[0]) for one in value)
+        return tuple(_converted(item, inside[0]) for item in value)
     if origin is collections.abc.Mapping:
         _sure(value, isinstance(value, Mapping))
         return {_converted(k, inside[0]): _converted(v, inside[1]) for k, v in value.items()}
@@ -119,14 +119,14 @@ class _Computing:
 
     def __call__(self, *operands: Any) -> Any:
         try:
-            made = self.function(*operands)
+            result = self.function(*operands)
         except T2SError:
             raise
         except Exception as error:
             raise _not_computed(self.kind, f"{type(error).__name__}: {error}") from error
-        if isinstance(self.kind, type) and not isinstance(made, self.kind):
-            raise _not_computed(self.kind, _brief(made))
-        return made
+        if isinstance(self.kind, type) and not isinstance(result, self.kind):
+            raise _not_computed(self.kind, _brief(result))
+        return result
 
 
 def _not_computed(kind: Any, given: str) -> UserError:
@@ -148,7 +148,7 @@ def _shown(hint: Any) -> str:
     """An annotation in an error."""
     origin, inside = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        return " or ".join(_shown(one) for one in inside)
+        return " or ".join(_shown(alternative) for alternative in inside)
     if origin is collections.abc.Callable:
         return "a function"
     if origin is tuple and Ellipsis not in inside:

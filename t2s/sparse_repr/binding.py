@@ -73,12 +73,12 @@ def bind(
         if isinstance(inputs[name], SparseTensor):
             stored = inputs[name].format
             check_tensor(inputs[name], increasing=not stored.coordinate_list)
-    made = {name: tensor(inputs[name]) for name in read}
+    unfilled = {name: tensor(inputs[name]) for name in read}
     given = {
-        name: filled_tensor(one, zero, as_array=not isinstance(inputs[name], SparseTensor))
-        for name, one in made.items()
+        name: filled_tensor(operand, zero, as_array=not isinstance(inputs[name], SparseTensor))
+        for name, operand in unfilled.items()
     }
-    shapes = {name: one.shape for name, one in given.items()}
+    shapes = {name: operand.shape for name, operand in given.items()}
     extents = extents_of(assignment, shapes)
     for split in program.splits:
         _check_split(split, extents[split.variable])
@@ -86,15 +86,17 @@ def bind(
         extents[split.inner] = split.factor
     for loop in program.fused:
         _check_fused(loop, program, extents)
-    given = {name: one.convert(assignment.tensor(name).format) for name, one in given.items()}
+    given = {
+        name: operand.convert(assignment.tensor(name).format) for name, operand in given.items()
+    }
     if type is None:
-        type = value_type(assignment, [one.dtype for one in made.values()])
+        type = value_type(assignment, [operand.dtype for operand in unfilled.values()])
     check_type(assignment, type)
-    given = {name: _typed(one, type, name) for name, one in given.items()}
+    given = {name: _typed(operand, type, name) for name, operand in given.items()}
     if assignment.semiring.add is not Op.ADD:
-        for name, one in given.items():
-            check_members(assignment.semiring, one.values, name)
-    tensors = {name: as_blocks_need_it(one) for name, one in given.items()}
+        for name, operand in given.items():
+            check_members(assignment.semiring, operand.values, name)
+    tensors = {name: as_blocks_need_it(operand) for name, operand in given.items()}
     for view in program.views:
         if view.name != program.written and view.source in tensors:
             tensors[view.name] = read_tensor_view(view, tensors[view.source])
@@ -169,9 +171,9 @@ def add_stage_views(
     """Store the tensor that a stage wrote, and the views of it that later stages read."""
     result = name
     binding.tensors[name] = written
-    found = program.workspace_of(name)
-    if found is not None:
-        view, workspace = found
+    written_workspace = program.workspace_of(name)
+    if written_workspace is not None:
+        view, workspace = written_workspace
         name = workspace.result.tensor
         shape = tuple(binding.extents[variable] for variable in workspace.result.variables)
         if view is not None:
@@ -188,21 +190,21 @@ def stored_places(program: ConcreteProgram, binding: Binding) -> dict[str, Array
 
 
 def _of_sources(
-    program: ConcreteProgram, places: Mapping[str, Array], given: Mapping[str, SparseTensor]
+    program: ConcreteProgram, places: Mapping[str, Array], sources: Mapping[str, SparseTensor]
 ) -> dict[str, Array]:
     """The places of tensors, of those of tensors and of views of them."""
-    found: dict[str, Array] = {}
-    for name, there in places.items():
+    source_places: dict[str, Array] = {}
+    for name, mask in places.items():
         view = next((view for view in program.views if view.name == name), None)
         if view is None:
-            found[name] = found.get(name, False) | there
+            source_places[name] = source_places.get(name, False) | mask
             continue
-        shape = given[view.source].shape
-        table = source_coordinates(view, np.argwhere(there), len(shape))
+        shape = sources[view.source].shape
+        table = source_coordinates(view, np.argwhere(mask), len(shape))
         inside = (table < np.array(shape)).all(axis=1)
-        shown = found.setdefault(view.source, np.zeros(shape, np.bool_))
+        shown = source_places.setdefault(view.source, np.zeros(shape, np.bool_))
         shown[tuple(table[inside].T)] = True
-    return found
+    return source_places
 
 
 def read_places(program: ConcreteProgram, binding: Binding) -> dict[str, Array]:
@@ -220,14 +222,14 @@ def read_places(program: ConcreteProgram, binding: Binding) -> dict[str, Array]:
 
 
 def _read_places(program: ConcreteProgram, tensors: Mapping[str, SparseTensor]) -> dict[str, Array]:
-    found: dict[str, Array] = {}
+    places: dict[str, Array] = {}
     read = {access.tensor for stage in program.stages for access in reads_of(stage)}
     for name in sorted(read):
         tensor = tensors.get(name)
         if tensor is not None and not all(level.full for level in tensor.format.levels):
-            found[name] = np.zeros(tensor.shape, np.bool_)
-            found[name][tuple(tensor.coordinates()[0].T)] = True
-    return found
+            places[name] = np.zeros(tensor.shape, np.bool_)
+            places[name][tuple(tensor.coordinates()[0].T)] = True
+    return places
 
 
 def workspace_places(
@@ -238,8 +240,8 @@ def workspace_places(
     By the names of the workspace and its views; those that store everything are left out.
     """
     zero = np.asarray(program.semiring.zero).astype(values.dtype)
-    found = program.workspace_names(workspace)
-    if found & set(program.without_zeros):
+    names = program.workspace_names(workspace)
+    if names & set(program.without_zeros):
         there = there & (values != zero)
     tensor = from_coordinates(
         np.argwhere(there), values[there], there.shape, workspace.format, fill=program.semiring.zero

@@ -50,18 +50,18 @@ def checked_shape(
     shape: Any, what: str = "the tensor", location: SourceLocation | None = None
 ) -> tuple[int, ...]:
     """The extents of a shape.  Raises ``UserError`` unless they are integers from 0 on."""
-    given = _listed(shape)
-    numbers = [as_int(extent) for extent in given or ()]
-    made = tuple(number for number in numbers if number is not None)
-    inside = all(0 <= number <= LARGEST_EXTENT for number in made)
-    if given is None or len(made) < len(numbers) or not inside:
+    listed = _listed(shape)
+    numbers = [as_int(extent) for extent in listed or ()]
+    extents = tuple(number for number in numbers if number is not None)
+    inside = all(0 <= number <= LARGEST_EXTENT for number in extents)
+    if listed is None or len(extents) < len(numbers) or not inside:
         raise UserError(
             f"this is not a shape of {what}",
             location=location or user_location(),
             expected=f"a tuple of at most {MOST_MODES} extents, integers from 0 to 2^63 - 1",
             given=reprlib.repr(shape),
         )
-    return made
+    return extents
 
 
 def _listed(shape: Any) -> list[Any] | None:
@@ -192,14 +192,14 @@ def make_format(
             expected="one mode for each level, such as (1, 0)",
             given=repr(modes),
         )
-    given = range(len(letters)) if modes is None else tuple(modes)
-    order = tuple(number for number in map(as_int, given) if number is not None)
-    if len(order) < len(given) or sorted(order) != list(range(len(letters))):
+    listed = range(len(letters)) if modes is None else tuple(modes)
+    order = tuple(number for number in map(as_int, listed) if number is not None)
+    if len(order) < len(listed) or sorted(order) != list(range(len(letters))):
         raise UserError(
-            f"the format {letters} cannot store its modes in the order {list(given)}",
+            f"the format {letters} cannot store its modes in the order {list(listed)}",
             location=location or user_location(),
             expected=f"each of 0 to {len(letters) - 1} once" if letters else "no modes",
-            given=",".join(map(str, given)),
+            given=",".join(map(str, listed)),
         )
     levels = tuple(_LETTERS[letter] for letter in letters)
     return Format(levels=levels, parts=tuple(Part(mode=mode) for mode in order))

@@ -60,7 +60,7 @@ def make_semiring(add: Op | str, multiply: Op | str, zero: float | int) -> Semir
     try:
         if not isinstance(add, Op | str) or not isinstance(multiply, Op | str):
             raise ValueError
-        made = Semiring(add=Op(add), multiply=Op(multiply), zero=zero)
+        semiring = Semiring(add=Op(add), multiply=Op(multiply), zero=zero)
     except ValueError:
         raise UserError(
             "a semiring is made of operators of two numbers",
@@ -68,15 +68,15 @@ def make_semiring(add: Op | str, multiply: Op | str, zero: float | int) -> Semir
             expected="such as '+', '*', 'min' or 'max'",
             given=f"{add} and {multiply}",
         ) from None
-    broken = _broken_law(made)
+    broken = _broken_law(semiring)
     if broken is not None:
         raise UserError(
             f"this is not a semiring: {broken}",
             location=user_location(),
             expected="a sum in any order, and a zero that it leaves out and a product keeps",
-            given=f"{made.add.value}, {made.multiply.value} and zero {zero}",
+            given=f"{semiring.add.value}, {semiring.multiply.value} and zero {zero}",
         )
-    return made
+    return semiring
 
 
 def check_members(ring: Semiring, values: Array, name: str) -> None:

@@ -96,10 +96,10 @@ def stored_access(
 
 def _split_parts(mode: int, name: str, splits: Sequence[SplitLoop]) -> list[tuple[Part, str]]:
     """The parts of a mode by the splits of its variable, outer parts first."""
-    found = [(Part(mode=mode), name)]
+    parts = [(Part(mode=mode), name)]
     for split in splits:
         after: list[tuple[Part, str]] = []
-        for part, variable in found:
+        for part, variable in parts:
             if variable != split.variable:
                 after.append((part, variable))
                 continue
@@ -110,8 +110,8 @@ def _split_parts(mode: int, name: str, splits: Sequence[SplitLoop]) -> list[tupl
                 )
             inner = Part(mode=mode, divisor=part.divisor, modulus=split.factor)
             after += [(outer, split.outer), (inner, split.inner)]
-        found = after
-    return found
+        parts = after
+    return parts
 
 
 def _own_levels(
@@ -196,11 +196,11 @@ def located_by_default(
     located, scanned = set[str](), set[str]()
     for access, is_bounded in bounded_leaves(merge, dense):
         (located if is_bounded else scanned).add(access.tensor)
-    found = located - scanned
+    always_located = located - scanned
     scans = [directive for directive in schedule.directives if isinstance(directive, ScanLevels)]
     return tuple(
         name
-        for name in sorted(found)
+        for name in sorted(always_located)
         if not any(
             scan.tensor in ("", name, sources.get(name)) and scan.variable in ("", loop.variable)
             for scan in scans

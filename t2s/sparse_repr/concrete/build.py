@@ -158,30 +158,34 @@ def _build(
     supply = NameSupply(
         [
             *(tensor.name for tensor in assignment.tensors),
-            *(one.workspace for one in schedule.directives if isinstance(one, Precompute)),
+            *(
+                directive.workspace
+                for directive in schedule.directives
+                if isinstance(directive, Precompute)
+            ),
         ]
     )
     assignments: list[Assignment] = []
-    said: dict[str, Precompute] = {}
+    precomputed: dict[str, Precompute] = {}
     totals: set[str] = set()
     rescans: list[Rescan] = []
     inputs = {access.tensor for access in accesses(assignment.value)}
-    for made, directive in precompute(assignment, schedule):
-        for one in take_out_sums(made, supply, sample=hoist):
-            totals.add(one.result.tensor)
+    for source, directive in precompute(assignment, schedule):
+        for step in take_out_sums(source, supply, sample=hoist):
+            totals.add(step.result.tensor)
             if not hoist:
-                assignments.append(one)
+                assignments.append(step)
                 continue
-            *before, left = hoist_sums(one, supply, totals, adapted.apart)
+            *before, left = hoist_sums(step, supply, totals, adapted.apart)
             assignments += [*before, left]
             rescans += rescanned_sums(left, inputs, totals)
         if directive is not None:
-            said[made.result.tensor] = directive
-    variables = dict.fromkeys(name for one in assignments for name in all_variables(one))
+            precomputed[source.result.tensor] = directive
+    variables = dict.fromkeys(name for step in assignments for name in all_variables(step))
     exact = _summed_everywhere(assignments)
     splits, after = apply_splits(schedule.splits, tuple(variables), exact)
-    taken = [tensor.name for one in assignments for tensor in one.tensors]
-    names = NameSupply([*taken, *variables, *after, *(one.fused for one in schedule.fused)])
+    taken = [tensor.name for step in assignments for tensor in step.tensors]
+    names = NameSupply([*taken, *variables, *after, *(fusion.fused for fusion in schedule.fused)])
     split = vector_split(schedule, after, names)
     lane = "" if split is None else split.inner
     if split is not None:
@@ -192,7 +196,7 @@ def _build(
         schedule=schedule,
         splits=splits,
         names=names,
-        formats={tensor.name: tensor.format for one in assignments for tensor in one.tensors},
+        formats={tensor.name: tensor.format for step in assignments for tensor in step.tensors},
         views=[],
         stages=[],
         written=set(),
@@ -200,16 +204,16 @@ def _build(
         lane=lane,
         zero=assignment.semiring.zero,
     )
-    read = [access for one in assignments for access in accesses(one.value)]
+    read = [access for step in assignments for access in accesses(step.value)]
     check_directives(schedule, read, splits, after, list(builder.formats))
-    results = [one.result for one in assignments[:-1]]
+    results = [step.result for step in assignments[:-1]]
     hoisted = {result.tensor for result in results} - totals
     builder.workspaces = {result.tensor for result in results}
-    choices = _choose_formats(builder, assignments, said, adapted)
+    choices = _choose_formats(builder, assignments, precomputed, adapted)
     formats = {result.tensor: builder.formats[result.tensor] for result in results}
     written = assignment.result.tensor
-    for one in assignments:
-        written = _add_stage(builder, one)
+    for step in assignments:
+        written = _add_stage(builder, step)
     check_fused(schedule, builder.stages)
     dropped = adapted.without_zeros & choices.padded
     if choices.roomy & adapted.dense and not _target_is_dense(builder, assignment):
@@ -233,16 +237,17 @@ def _build(
         semiring=assignment.semiring,
         workspaces=tuple(
             StageWorkspace(
-                result=one.result,
-                value=one.value,
-                format=formats[one.result.tensor],
-                declared=one.result.tensor in said and said[one.result.tensor].format is not None,
-                apart=one.result.tensor in said or one.result.tensor in hoisted,
-                roomy=hoist and one.result.tensor in choices.roomy - adapted.dense,
-                padded=hoist and one.result.tensor in choices.padded - adapted.without_zeros,
-                rows=choices.rows.get(one.result.tensor, ()) if hoist else (),
+                result=step.result,
+                value=step.value,
+                format=formats[step.result.tensor],
+                declared=step.result.tensor in precomputed
+                and precomputed[step.result.tensor].format is not None,
+                apart=step.result.tensor in precomputed or step.result.tensor in hoisted,
+                roomy=hoist and step.result.tensor in choices.roomy - adapted.dense,
+                padded=hoist and step.result.tensor in choices.padded - adapted.without_zeros,
+                rows=choices.rows.get(step.result.tensor, ()) if hoist else (),
             )
-            for one in assignments[:-1]
+            for step in assignments[:-1]
         ),
         without_zeros=without_zeros,
         rescans=() if adapted.apart else tuple(rescans),
@@ -255,7 +260,10 @@ def _build(
 
 def _leaves_loops(schedule: Schedule) -> bool:
     """Whether a schedule has no directives about loops."""
-    return all(isinstance(one, Precompute | Transpose | DropZeros) for one in schedule.directives)
+    return all(
+        isinstance(directive, Precompute | Transpose | DropZeros)
+        for directive in schedule.directives
+    )
 
 
 def _target_is_dense(builder: _Builder, assignment: Assignment) -> bool:
@@ -267,13 +275,13 @@ def _target_is_dense(builder: _Builder, assignment: Assignment) -> bool:
 def _choose_formats(
     builder: _Builder,
     assignments: Sequence[Assignment],
-    said: Mapping[str, Precompute],
+    precomputed: Mapping[str, Precompute],
     adapted: Adaptation,
 ) -> CallChoices:
     """Choose the formats of undeclared workspaces, and the orders of their modes."""
     undecided: dict[str, Sequence[Level] | None] = {}
     for result in (assignment.result for assignment in assignments[:-1]):
-        directive = said.get(result.tensor)
+        directive = precomputed.get(result.tensor)
         format = None if directive is None else directive.format
         if format is None:
             undecided[result.tensor] = None
@@ -283,10 +291,14 @@ def _choose_formats(
             builder.formats[result.tensor] = dense(len(result.variables))
     parts = {part: s.variable for s in builder.splits for part in (s.outer, s.inner)}
 
-    def loops_of(one: Assignment) -> tuple[str, ...]:
-        return whole_variables(_read(builder, one).order, parts)
+    def loops_of(assignment: Assignment) -> tuple[str, ...]:
+        return whole_variables(_read(builder, assignment).order, parts)
 
-    skipped = {one.variable for one in builder.schedule.directives if isinstance(one, Skip)}
+    skipped = {
+        directive.variable
+        for directive in builder.schedule.directives
+        if isinstance(directive, Skip)
+    }
     return choose_formats(
         assignments,
         undecided,
@@ -311,7 +323,7 @@ def _without_zeros(
     """
     results = [assignment.result for assignment in assignments]
     written = {view.source: view.name for view in builder.views if view.name in builder.written}
-    found: dict[str, None] = {}
+    dropped: dict[str, None] = {}
     for directive in builder.schedule.directives:
         if not isinstance(directive, DropZeros):
             continue
@@ -339,8 +351,8 @@ def _without_zeros(
                     given=str(format),
                     hint=f"declare {name} with compressed levels",
                 )
-            found[stored] = None
-    return tuple(found)
+            dropped[stored] = None
+    return tuple(dropped)
 
 
 def _writes(stage: Statement, name: str) -> bool:
@@ -357,7 +369,9 @@ def _with_hints(error: DiscordantLoops, assignment: Assignment, schedule: Schedu
             return False
         return True
 
-    others = [one for one in schedule.directives if not isinstance(one, OrderLoops)]
+    others = [
+        directive for directive in schedule.directives if not isinstance(directive, OrderLoops)
+    ]
     plain = replace(schedule, directives=tuple(others))
     orders = [
         " ".join(order) for order in candidate_orders(error) if compiles(plain.reorder(*order))
@@ -371,7 +385,7 @@ def _summed_everywhere(assignments: Sequence[Assignment]) -> set[str]:
 
     A split dense level is padded with zeros, and a quotient of zeros is NaN.
     """
-    found: set[str] = set()
+    variables: set[str] = set()
     for assignment in assignments:
         for term in walk(assignment.value):
             if isinstance(term, Sum):
@@ -383,8 +397,8 @@ def _summed_everywhere(assignments: Sequence[Assignment]) -> set[str]:
                 )
                 for name in term.variables:
                     if divides or is_everywhere(term.value, name, assignment.semiring):
-                        found.add(name)
-    return found
+                        variables.add(name)
+    return variables
 
 
 def _split_sums(value: Expression, splits: Sequence[SplitLoop]) -> Expression:
@@ -430,8 +444,8 @@ def _read(builder: _Builder, assignment: Assignment) -> _Reads:
         paths.append(_path(result, target, lane))
     variables = split_names(all_variables(assignment), builder.splits)
     if schedule.order is not None:
-        given = with_parts(schedule.order, schedule)
-        order = check_order(given, builder.order_names, variables)
+        directive = with_parts(schedule.order, schedule)
+        order = check_order(directive, builder.order_names, variables)
     else:
         order = choose_order([name for name in variables if name != lane], paths)
     innermost = (lane,) if lane in variables else ()

@@ -160,7 +160,7 @@ class ExternalSchedule(PatternSchedule):
 
         Raises ``UserError`` for anything but a part and a function.
         """
-        known = isinstance(function, str) and function in {one.value for one in LoopPattern}
+        known = isinstance(function, str) and function in {pattern.value for pattern in LoopPattern}
         if known or isinstance(function, LoopPattern) or not isinstance(part, Notation):
             # the name that a pattern of a loop had until release 0.1
             warn_renamed("map(variable, pattern)", "parallel(variable, pattern)")

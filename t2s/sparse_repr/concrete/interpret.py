@@ -54,17 +54,19 @@ def interpret_program(
         loops.there[name] = np.zeros(memory[name].shape, np.bool_)
         with np.errstate(all="ignore"):
             loops.run(stage, {})
-        found = program.workspace_of(name)
-        if found is not None:
-            view, workspace = found
-            array, there = memory[name], loops.there[name]
+        written_workspace = program.workspace_of(name)
+        if written_workspace is not None:
+            view, workspace = written_workspace
+            array, presence = memory[name], loops.there[name]
             name = workspace.result.tensor
             if view is not None:
                 shape = tuple(extents[variable] for variable in workspace.result.variables)
-                array, there = (write_view(view, one, shape) for one in (array, there))
+                array, presence = (
+                    write_view(view, dense_array, shape) for dense_array in (array, presence)
+                )
             memory[name] = array
             if places is not None:
-                loops.stored.update(places(workspace, array, there))
+                loops.stored.update(places(workspace, array, presence))
         _add_views(program, memory, (name,))
     written = memory[program.written]
     for view in program.views:
@@ -159,20 +161,20 @@ class _PointValues(StoredValues[Any, bool]):
         return known[term]
 
 
-def _apply(operator: Op, one: Any, other: Any = None) -> Any:
+def _apply(operator: Op, left: Any, right: Any = None) -> Any:
     # Python's operators on scalars of numpy take a tenth of the time of numpy's functions
     match operator:
         case Op.NEGATE:
-            return -one
+            return -left
         case Op.ADD:
-            return one + other
+            return left + right
         case Op.SUBTRACT:
-            return one - other
+            return left - right
         case Op.MULTIPLY:
-            return one * other
+            return left * right
         case Op.DIVIDE:
-            return one / other
-    return OPERATORS[operator].evaluate(one, other)[()]
+            return left / right
+    return OPERATORS[operator].evaluate(left, right)[()]
 
 
 def read_view(view: View, source: Array, zero: float = 0) -> Array:

@@ -243,12 +243,12 @@ class ConcreteProgram(Term):
 
 def split_names(names: Sequence[str], splits: Sequence[SplitLoop]) -> tuple[str, ...]:
     """The names, with the parts of split variables in their place."""
-    found = list(names)
+    expanded = list(names)
     for split in splits:
-        if split.variable in found:
-            at = found.index(split.variable)
-            found[at : at + 1] = [split.outer, split.inner]
-    return tuple(found)
+        if split.variable in expanded:
+            at = expanded.index(split.variable)
+            expanded[at : at + 1] = [split.outer, split.inner]
+    return tuple(expanded)
 
 
 def result_of(statement: Statement) -> Access:
@@ -281,13 +281,15 @@ def assigns_of(statement: Statement) -> Iterator[Assign]:
 def reads_of(statement: Statement) -> tuple[Access, ...]:
     """The external reads of a statement, without temporaries of its own producers."""
     assigns = tuple(assigns_of(statement))
-    made = {assign.result.tensor for assign in assigns[1:]}
-    made |= {result_of(term.producer).tensor for term in walk(statement) if isinstance(term, Where)}
+    temporaries = {assign.result.tensor for assign in assigns[1:]}
+    temporaries |= {
+        result_of(term.producer).tensor for term in walk(statement) if isinstance(term, Where)
+    }
     return tuple(
         access
         for assign in assigns
         for access in accesses(assign.value)
-        if access.tensor not in made
+        if access.tensor not in temporaries
     )
 
 

@@ -27,15 +27,15 @@ def read_tensor_view(view: View, source: SparseTensor) -> SparseTensor:
     if singles and Format(levels=view.format.levels, parts=stored) == source.format:
         return as_stored(shape, view.format, source.levels, source.values, fill=source.fill)
     table, values = source.coordinates()
-    kept = values != source.fill
+    in_view = values != source.fill
     columns: list[Array] = []
     for parts in view.parts:
         column = _part(table, parts[0])
         for other in parts[1:]:
-            kept = kept & (_part(table, other) == column)
+            in_view = in_view & (_part(table, other) == column)
         columns.append(column)
     stacked = np.stack(columns, axis=1) if columns else np.zeros((len(values), 0), np.int64)
-    return from_coordinates(stacked[kept], values[kept], shape, view.format, fill=source.fill)
+    return from_coordinates(stacked[in_view], values[in_view], shape, view.format, fill=source.fill)
 
 
 def _part(table: Array, part: Part) -> Array:

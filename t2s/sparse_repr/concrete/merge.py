@@ -146,19 +146,19 @@ def expression_of(statement: Statement) -> Expression:
     return _expression(statement, {})
 
 
-def _expression(statement: Statement, made: Mapping[str, Expression]) -> Expression:
+def _expression(statement: Statement, temporaries: Mapping[str, Expression]) -> Expression:
     match statement:
         case Assign(value=value):
 
             def rule(term: Term) -> Term | None:
-                return made.get(term.tensor) if isinstance(term, Access) else None
+                return temporaries.get(term.tensor) if isinstance(term, Access) else None
 
             return rewrite(value, rule)
         case Forall(body=body):
-            return _expression(body, made)
+            return _expression(body, temporaries)
         case Where(consumer=consumer, producer=producer):
-            inner = _expression(producer, made)
-            return _expression(consumer, {**made, result_of(producer).tensor: inner})
+            inner = _expression(producer, temporaries)
+            return _expression(consumer, {**temporaries, result_of(producer).tensor: inner})
 
 
 def covered_loops(
@@ -169,7 +169,7 @@ def covered_loops(
     ``value`` may have sums; ``formats`` are those in which its tensors are read.
     """
     missing: set[Access] = set()
-    found: list[str] = []
+    covered: list[str] = []
 
     def level_is_full(access: Access, variable: str) -> bool:
         format = formats[access.tensor]
@@ -182,8 +182,8 @@ def covered_loops(
         if not is_full(merge, variable, level_is_full, missing):
             break
         lose_partial(merge, variable, level_is_full, missing)
-        found.append(variable)
-    return tuple(found)
+        covered.append(variable)
+    return tuple(covered)
 
 
 def without_sums(value: Expression) -> Expression:

@@ -33,51 +33,57 @@ def vector_split(
     """The split of the variable that is computed in vectors, into loops with new names."""
     if not schedule.vectors:
         return None
-    one, *others = schedule.vectors
+    directive, *others = schedule.vectors
     if others:
         raise UnsupportedError(
-            f"{one.variable} and {others[0].variable} are both computed in vectors",
+            f"{directive.variable} and {others[0].variable} are both computed in vectors",
             location=others[0].location,
             expected="one variable, that of the innermost loop",
             hint=f"parallelize({others[0].variable!r}, {others[0].lanes}) makes copies of blocks",
         )
-    if one.variable not in variables:
+    if directive.variable not in variables:
         raise UserError(
-            f"there is no loop over {one.variable} to vectorize",
-            location=one.location,
+            f"there is no loop over {directive.variable} to vectorize",
+            location=directive.location,
             expected=f"one of {', '.join(variables)}",
         )
     return SplitVariable(
-        variable=one.variable,
-        outer=names.fresh(f"{one.variable}_vector"),
-        inner=names.fresh(f"{one.variable}_lane"),
-        factor=one.lanes,
-        location=one.location,
+        variable=directive.variable,
+        outer=names.fresh(f"{directive.variable}_vector"),
+        inner=names.fresh(f"{directive.variable}_lane"),
+        factor=directive.lanes,
+        location=directive.location,
     )
 
 
 def with_vector_loops(schedule: Schedule, split: SplitVariable) -> Schedule:
     """The directives for the variable that is computed in vectors at the loop over its vectors."""
 
-    def renamed(one: LoopDirective) -> LoopDirective:
-        match one:
+    def renamed(directive: LoopDirective) -> LoopDirective:
+        match directive:
             case OrderLoops(variables=variables):
                 names = [split.outer if name == split.variable else name for name in variables]
-                return replace(one, variables=(*names, split.inner))
+                return replace(directive, variables=(*names, split.inner))
             case (
                 Locate(variable=name)
                 | ScanLevels(variable=name)
                 | Parallelize(variable=name)
                 | Skip(variable=name)
             ):
-                return replace(one, variable=split.outer) if name == split.variable else one
+                return (
+                    replace(directive, variable=split.outer)
+                    if name == split.variable
+                    else directive
+                )
             case FuseVariables(outer=outer, inner=inner):
                 outer = split.outer if outer == split.variable else outer
                 inner = split.outer if inner == split.variable else inner
-                return replace(one, outer=outer, inner=inner)
-        return one
+                return replace(directive, outer=outer, inner=inner)
+        return directive
 
-    return replace(schedule, directives=tuple(renamed(one) for one in schedule.directives))
+    return replace(
+        schedule, directives=tuple(renamed(directive) for directive in schedule.directives)
+    )
 
 
 def with_notes(
@@ -95,8 +101,10 @@ def with_notes(
     """
     wanted = [directive for directive in schedule.directives if isinstance(directive, Locate)]
     dealt = [directive for directive in schedule.directives if isinstance(directive, Parallelize)]
-    lanes = {one.variable: one.lanes for one in dealt}
-    skipped = {one.variable for one in schedule.directives if isinstance(one, Skip)}
+    lanes = {directive.variable: directive.lanes for directive in dealt}
+    skipped = {
+        directive.variable for directive in schedule.directives if isinstance(directive, Skip)
+    }
 
     def rule(term: object) -> Forall | None:
         if not isinstance(term, Forall):
@@ -104,10 +112,10 @@ def with_notes(
         names = {
             access.tensor
             for access in reads_of(term)
-            for one in wanted
-            if one.variable == term.variable
+            for locate in wanted
+            if locate.variable == term.variable
             and term.variable in access.variables
-            and one.tensor in (access.tensor, sources.get(access.tensor))
+            and locate.tensor in (access.tensor, sources.get(access.tensor))
         }
         vector = vectors.get(term.variable, 0)
         chosen = () if vector else located_by_default(term, schedule, sources, formats, semiring)
@@ -120,10 +128,10 @@ def with_notes(
             skip=term.variable in skipped,
             vector=vector,
         )
-        for one in schedule.fused:
+        for fusion in schedule.fused:
             inner = loop.body
-            if isinstance(inner, Forall) and _is_nest_of(one, loop):
-                return replace(loop, body=_in_turns(inner, one, schedule, lanes))
+            if isinstance(inner, Forall) and _is_nest_of(fusion, loop):
+                return replace(loop, body=_in_turns(inner, fusion, schedule, lanes))
         return loop
 
     marked: Statement = rewrite(stage, rule)
@@ -131,19 +139,23 @@ def with_notes(
 
 
 def _in_turns(
-    inner: Forall, one: FuseVariables, schedule: Schedule, lanes: Mapping[str, int]
+    inner: Forall, fusion: FuseVariables, schedule: Schedule, lanes: Mapping[str, int]
 ) -> Forall:
     """The inner one of two fused loops, with the lanes that get its entries, one by one or more."""
     runs = {split.variable: split for split in schedule.runs}
-    if one.fused not in runs:
-        return replace(inner, fused=one.fused, lanes=lanes.get(one.fused, 1))
-    split = runs[one.fused]
-    return replace(inner, fused=one.fused, lanes=lanes[split.outer], run=split.factor)
+    if fusion.fused not in runs:
+        return replace(inner, fused=fusion.fused, lanes=lanes.get(fusion.fused, 1))
+    split = runs[fusion.fused]
+    return replace(inner, fused=fusion.fused, lanes=lanes[split.outer], run=split.factor)
 
 
-def _is_nest_of(one: FuseVariables, loop: Forall) -> bool:
+def _is_nest_of(fusion: FuseVariables, loop: Forall) -> bool:
     inner = loop.body
-    return loop.variable == one.outer and isinstance(inner, Forall) and inner.variable == one.inner
+    return (
+        loop.variable == fusion.outer
+        and isinstance(inner, Forall)
+        and inner.variable == fusion.inner
+    )
 
 
 def with_parts(given: OrderLoops, schedule: Schedule) -> OrderLoops:
@@ -168,7 +180,7 @@ def check_directives(
     ``tensors`` those that may be converted.
     """
     runs = {run.variable: run.outer for run in schedule.runs}
-    loops = [*variables, *(runs.get(one.fused, one.fused) for one in schedule.fused)]
+    loops = [*variables, *(runs.get(fusion.fused, fusion.fused) for fusion in schedule.fused)]
     _check_runs(schedule, variables)
     for directive in schedule.directives:
         match directive:
@@ -190,8 +202,12 @@ def check_directives(
 
 def _check_runs(schedule: Schedule, variables: Sequence[str]) -> None:
     """Check that parts of a fused loop are dealt to lanes."""
-    dealt = {one.variable for one in schedule.directives if isinstance(one, Parallelize)}
-    names = {*variables, *(one.fused for one in schedule.fused)}
+    dealt = {
+        directive.variable
+        for directive in schedule.directives
+        if isinstance(directive, Parallelize)
+    }
+    names = {*variables, *(fusion.fused for fusion in schedule.fused)}
     split: set[str] = set()
     for run in schedule.runs:
         if run.variable in split or {run.outer, run.inner} & names or run.outer == run.inner:
@@ -211,78 +227,79 @@ def _check_runs(schedule: Schedule, variables: Sequence[str]) -> None:
         names |= {run.outer, run.inner}
 
 
-def _check_tensors(one: Transpose, names: Sequence[str], tensors: Sequence[str]) -> None:
+def _check_tensors(transpose: Transpose, names: Sequence[str], tensors: Sequence[str]) -> None:
     for name in names:
         if name not in tensors:
             raise UserError(
                 f"there is no tensor {name} to transpose",
-                location=one.location,
+                location=transpose.location,
                 expected=f"one of {', '.join(tensors)}",
             )
 
 
-def _no_loop(verb: str, one: Parallelize | Skip, loops: Sequence[str]) -> UserError:
+def _no_loop(verb: str, directive: Parallelize | Skip, loops: Sequence[str]) -> UserError:
     return UserError(
-        f"there is no loop over {one.variable} to {verb}",
-        location=one.location,
+        f"there is no loop over {directive.variable} to {verb}",
+        location=directive.location,
         expected=f"one of {', '.join(loops)}",
     )
 
 
-def _check_not_a_part(one: Parallelize, schedule: Schedule) -> None:
+def _check_not_a_part(directive: Parallelize, schedule: Schedule) -> None:
     for fused in schedule.fused:
-        if one.variable in (fused.outer, fused.inner):
+        if directive.variable in (fused.outer, fused.inner):
             raise UserError(
-                f"the loop over {one.variable} is a part of {fused.fused}",
-                location=one.location,
+                f"the loop over {directive.variable} is a part of {fused.fused}",
+                location=directive.location,
                 expected="a loop that is not fused",
                 notes=[(fused.location, f"{fused.outer} and {fused.inner} are fused here")],
-                hint=f"parallelize({fused.fused!r}, {one.lanes}) deals the entries of both loops",
+                hint=f"parallelize({fused.fused!r}, {directive.lanes}) deals the entries of both"
+                " loops",
             )
 
 
-def _check_fuse(one: FuseVariables, schedule: Schedule, variables: Sequence[str]) -> None:
-    for name in (one.outer, one.inner):
-        others = [other for other in schedule.fused if other is not one]
+def _check_fuse(fusion: FuseVariables, schedule: Schedule, variables: Sequence[str]) -> None:
+    for name in (fusion.outer, fusion.inner):
+        others = [other for other in schedule.fused if other is not fusion]
         if any(name in (other.outer, other.inner, other.fused) for other in others):
             raise UnsupportedError(
                 f"{name} is fused twice",
-                location=one.location,
+                location=fusion.location,
                 expected="two loops that are not parts of a fused one",
             )
         if name not in variables:
             raise UserError(
                 f"there is no loop over {name} to fuse",
-                location=one.location,
+                location=fusion.location,
                 expected=f"one of {', '.join(variables)}",
             )
-    if one.fused in variables or one.outer == one.inner:
+    if fusion.fused in variables or fusion.outer == fusion.inner:
         raise UserError(
-            f"fusing {one.outer} and {one.inner} needs two loops and a new name",
-            location=one.location,
-            given=f"fuse({one.outer}, {one.inner}, {one.fused})",
+            f"fusing {fusion.outer} and {fusion.inner} needs two loops and a new name",
+            location=fusion.location,
+            given=f"fuse({fusion.outer}, {fusion.inner}, {fusion.fused})",
         )
 
 
 def check_fused(schedule: Schedule, stages: Sequence[Statement]) -> None:
     """Raise ``UserError`` unless fused loops are directly nested."""
-    for one in schedule.fused:
+    for fusion in schedule.fused:
         for stage in stages:
-            _check_nested(one, stage)
+            _check_nested(fusion, stage)
 
 
-def _check_nested(one: FuseVariables, stage: Statement) -> None:
+def _check_nested(fusion: FuseVariables, stage: Statement) -> None:
     loops = [term for term in walk(stage) if isinstance(term, Forall)]
-    nested = [loop for loop in loops if _is_nest_of(one, loop)]
+    nested = [loop for loop in loops if _is_nest_of(fusion, loop)]
     names = {loop.variable for loop in loops}
-    inner = [loop for loop in loops if loop.variable == one.inner]
-    if not {one.outer, one.inner} <= names:
+    inner = [loop for loop in loops if loop.variable == fusion.inner]
+    if not {fusion.outer, fusion.inner} <= names:
         return
     if len(nested) < len(inner):
         raise UserError(
-            f"the loop over {one.inner} is not right inside of the one over {one.outer}",
-            location=one.location,
-            expected=f"a nest in which nothing is between {one.outer} and {one.inner}",
+            f"the loop over {fusion.inner} is not right inside of the one over {fusion.outer}",
+            location=fusion.location,
+            expected=f"a nest in which nothing is between {fusion.outer} and {fusion.inner}",
             given=f"loops {', '.join(loop.variable for loop in loops)}"
             " (and what is computed between them)",
             hint="reorder() puts them next to each other; a sum that is one of several terms is"
@@ -291,32 +308,32 @@ def _check_nested(one: FuseVariables, stage: Statement) -> None:
 
 
 def _check_scan(
-    one: ScanLevels, schedule: Schedule, read: Sequence[Access], splits: Sequence[SplitLoop]
+    scan: ScanLevels, schedule: Schedule, read: Sequence[Access], splits: Sequence[SplitLoop]
 ) -> None:
-    if one.tensor:
-        _check_level(one, "scan", read, splits)
+    if scan.tensor:
+        _check_level(scan, "scan", read, splits)
     for other in schedule.directives:
-        same = isinstance(other, Locate) and one.variable == other.variable
-        if isinstance(other, Locate) and same and one.tensor == other.tensor:
+        same = isinstance(other, Locate) and scan.variable == other.variable
+        if isinstance(other, Locate) and same and scan.tensor == other.tensor:
             raise UserError(
-                f"the level of {one.tensor} at {one.variable} is located into and scanned",
-                location=one.location,
+                f"the level of {scan.tensor} at {scan.variable} is located into and scanned",
+                location=scan.location,
                 expected="one of the two",
                 notes=[(other.location, "it is located into here")],
             )
 
 
 def _check_level(
-    one: Locate | ScanLevels, verb: str, read: Sequence[Access], splits: Sequence[SplitLoop]
+    directive: Locate | ScanLevels, verb: str, read: Sequence[Access], splits: Sequence[SplitLoop]
 ) -> None:
-    found = [access for access in read if access.tensor == one.tensor]
-    names = [v for access in found for v in split_names(access.variables, splits)]
-    if one.variable not in names and (one.variable or not found):
-        at = f" at {one.variable}" if one.variable else ""
+    reads = [access for access in read if access.tensor == directive.tensor]
+    names = [v for access in reads for v in split_names(access.variables, splits)]
+    if directive.variable not in names and (directive.variable or not reads):
+        at = f" at {directive.variable}" if directive.variable else ""
         raise UserError(
-            f"there is no level of {one.tensor}{at} to {verb}",
-            location=one.location,
-            expected=f"a variable of {one.tensor}: {', '.join(names)}"
-            if found
+            f"there is no level of {directive.tensor}{at} to {verb}",
+            location=directive.location,
+            expected=f"a variable of {directive.tensor}: {', '.join(names)}"
+            if reads
             else f"one of {', '.join(dict.fromkeys(access.tensor for access in read))}",
         )

@@ -177,20 +177,20 @@ def apply_splits(
     return tuple(splits), tuple(after)
 
 
-def _check_factor(one: SplitVariable, before: Sequence[SplitLoop]) -> None:
+def _check_factor(directive: SplitVariable, before: Sequence[SplitLoop]) -> None:
     """A part with an end of its own is split into whole parts."""
     extents: dict[str, int] = {}
     for split in before:
         extents[split.inner] = split.factor
         if split.variable in extents:
             extents[split.outer] = extents[split.variable] // split.factor
-    extent = extents.get(one.variable)
-    if extent is not None and extent % one.factor:
+    extent = extents.get(directive.variable)
+    if extent is not None and extent % directive.factor:
         raise UserError(
-            f"the split of {one.variable} goes beyond its end",
-            location=one.location,
-            expected=f"a factor that divides {extent}, the extent of {one.variable}",
-            given=f"factor {one.factor}",
+            f"the split of {directive.variable} goes beyond its end",
+            location=directive.location,
+            expected=f"a factor that divides {extent}, the extent of {directive.variable}",
+            given=f"factor {directive.factor}",
         )
 
 
@@ -217,8 +217,8 @@ def verify_program(program: ConcreteProgram) -> None:
         _verify_sums(stage, ())
     last = result_of(program.stages[-1]).tensor
     _require(last == program.written, f"the last stage does not write {program.written}")
-    made = {view.name: view.source for view in program.views}
-    result = made.get(program.written, program.written)
+    sources = {view.name: view.source for view in program.views}
+    result = sources.get(program.written, program.written)
     _require(result == program.result, f"{program.written} is not stored for {program.result}")
     for view in program.views:
         fits = view.name in known and program.format_of(view.name) == view.format
@@ -268,11 +268,11 @@ def _verify(
             _verify_notes(statement)
             _verify(program, body, (*loops, variable), known)
         case Where(consumer=consumer, producer=producer):
-            made = result_of(producer).tensor
-            if made in known:
-                raise InternalError(f"the temporary {made} is made twice")
-            _verify(program, producer, loops, known | {made})
-            _verify(program, consumer, loops, known | {made})
+            temporary = result_of(producer).tensor
+            if temporary in known:
+                raise InternalError(f"the temporary {temporary} is made twice")
+            _verify(program, producer, loops, known | {temporary})
+            _verify(program, consumer, loops, known | {temporary})
         case Assign(result=result, value=value):
             for access in (result, *accesses(value)):
                 _verify_access(program, access, loops, known, read=access is not result)

@@ -176,7 +176,7 @@ class Schedule(ExternalSchedule):
                 location=location,
                 expected="scan(tensor, variable), scan(tensor), or scan() for all dense levels",
             )
-        names = ["" if one is None else variable_name(one) for one in (tensor, variable)]
+        names = ["" if named is None else variable_name(named) for named in (tensor, variable)]
         return self._with(ScanLevels(tensor=names[0], variable=names[1], location=location))
 
     def parallelize(self, variable: Any, lanes: int) -> Schedule:
@@ -279,7 +279,7 @@ class Schedule(ExternalSchedule):
             declared = declared.on_chip if isinstance(format, str) else declared
         if over is not None:
             listed = over if isinstance(over, tuple | list) else (over,)
-            variables = tuple(variable_name(one) for one in listed)
+            variables = tuple(variable_name(variable) for variable in listed)
         return self._with(
             Precompute(
                 value=value.value,
@@ -296,21 +296,21 @@ class Schedule(ExternalSchedule):
     @property
     def order(self) -> OrderLoops | None:
         """The ``reorder``, if there is one."""
-        found = [directive for directive in self.directives if isinstance(directive, OrderLoops)]
-        return found[0] if found else None
+        reorders = [directive for directive in self.directives if isinstance(directive, OrderLoops)]
+        return reorders[0] if reorders else None
 
     @property
     def splits(self) -> tuple[SplitVariable, ...]:
         """All splits of variables, in order; not those of fused loops."""
-        fused = {one.fused for one in self.fused}
-        splits = (one for one in self.directives if isinstance(one, SplitVariable))
+        fused = {fusion.fused for fusion in self.fused}
+        splits = (split for split in self.directives if isinstance(split, SplitVariable))
         return tuple(split for split in splits if split.variable not in fused)
 
     @property
     def runs(self) -> tuple[SplitVariable, ...]:
         """The splits of fused loops, by position."""
-        fused = {one.fused for one in self.fused}
-        splits = (one for one in self.directives if isinstance(one, SplitVariable))
+        fused = {fusion.fused for fusion in self.fused}
+        splits = (split for split in self.directives if isinstance(split, SplitVariable))
         return tuple(split for split in splits if split.variable in fused)
 
     @property
@@ -321,56 +321,64 @@ class Schedule(ExternalSchedule):
     @property
     def fused(self) -> tuple[FuseVariables, ...]:
         """All pairs of fused loops."""
-        return tuple(one for one in self.directives if isinstance(one, FuseVariables))
+        return tuple(
+            directive for directive in self.directives if isinstance(directive, FuseVariables)
+        )
 
     def may_transpose(self, tensor: str) -> bool:
         """Whether a tensor may be converted to another order of levels."""
-        found = [directive for directive in self.directives if isinstance(directive, Transpose)]
-        return any(not one.tensors or tensor in one.tensors for one in found)
+        transposes = [
+            directive for directive in self.directives if isinstance(directive, Transpose)
+        ]
+        return any(not transpose.tensors or tensor in transpose.tensors for transpose in transposes)
 
 
 def _workspace(
-    given: object,
+    workspace: object,
 ) -> tuple[str | None, Format | None, tuple[str, ...] | None]:
     """The name of a workspace, and its format and variables if specified."""
-    match given:
+    match workspace:
         case str():
-            found = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*(?:\(([\w\s,]*)\))?\s*", given)
-            if found is None:
+            parsed = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*(?:\(([\w\s,]*)\))?\s*", workspace)
+            if parsed is None:
                 return None, None, None
-            if found[2] is None:
-                return found[1], None, None
-            names = (name.strip() for name in found[2].split(","))
-            return found[1], None, tuple(name for name in names if name)
+            if parsed[2] is None:
+                return parsed[1], None, None
+            names = (name.strip() for name in parsed[2].split(","))
+            return parsed[1], None, tuple(name for name in names if name)
         case Tensor():
-            return given.name, given.format, None
+            return workspace.name, workspace.format, None
         case Notation(value=Access(tensor=name, variables=variables)):
-            return name, given.tensors[name].format if name in given.tensors else None, variables
+            return (
+                name,
+                workspace.tensors[name].format if name in workspace.tensors else None,
+                variables,
+            )
     return None, None, None
 
 
 def check_once(schedule: Schedule) -> None:
     """Raise ``UserError`` for duplicate directives of a loop."""
-    found: dict[Hashable, LoopDirective] = {}
+    seen: dict[Hashable, LoopDirective] = {}
     for directive in schedule.directives:
-        said = _said(directive)
-        if said is None:
+        described = _said(directive)
+        if described is None:
             continue
-        about, text, expected = said
+        about, text, expected = described
         key = type(directive), about
-        if key in found:
+        if key in seen:
             raise UserError(
                 f"{text} twice",
                 location=directive.location,
                 expected=expected,
-                notes=[(found[key].location, "the first time is here")],
+                notes=[(seen[key].location, "the first time is here")],
             )
-        found[key] = directive
+        seen[key] = directive
 
 
-def _said(one: LoopDirective) -> tuple[Hashable, str, str] | None:
+def _said(directive: LoopDirective) -> tuple[Hashable, str, str] | None:
     """The subject of a directive, its effect on it, and how to combine duplicates."""
-    match one:
+    match directive:
         case OrderLoops():
             return None, "the loops are ordered", "one reorder() of all loops"
         case SplitVariable(variable=name, outer=outer, inner=inner):
@@ -394,4 +402,4 @@ def _said(one: LoopDirective) -> tuple[Hashable, str, str] | None:
             return (tensor, name), f"{levels} scanned", "one scan() for each level"
         case Precompute(workspace=name):
             return name, f"{name} is computed first", "a name of its own for each workspace"
-    return said_of_patterns(one)
+    return said_of_patterns(directive)

@@ -56,7 +56,7 @@ def parse_schedule(text: str, *, location: SourceLocation | None = None) -> Sche
 
 def _calls(text: str, location: SourceLocation | None) -> list[tuple[str, list[str]]]:
     """The names and the arguments of ``name(a, b), name(c)``; arguments may have parentheses."""
-    found: list[tuple[str, list[str]]] = []
+    calls: list[tuple[str, list[str]]] = []
     rest = text.strip()
     while rest:
         name, opened, inside = rest.partition("(")
@@ -68,9 +68,9 @@ def _calls(text: str, location: SourceLocation | None) -> list[tuple[str, list[s
                 expected="directives such as split(i,i0,i1,32) or parallelize(i0,4)",
                 given=text,
             )
-        found.append((name.strip(), _split_arguments(inside[:end])))
+        calls.append((name.strip(), _split_arguments(inside[:end])))
         rest = inside[end + 1 :].strip().lstrip(",;").strip()
-    return found
+    return calls
 
 
 def _closing(text: str) -> int | None:
@@ -85,14 +85,14 @@ def _closing(text: str) -> int | None:
 
 def _split_arguments(text: str) -> list[str]:
     """The parts between commas outside of parentheses; none of an empty text."""
-    found, depth = [""], 0
+    parts, depth = [""], 0
     for letter in text:
         depth += (letter == "(") - (letter == ")")
         if letter == "," and not depth:
-            found.append("")
+            parts.append("")
         else:
-            found[-1] += letter
-    return [] if not text.strip() else [part.strip() for part in found]
+            parts[-1] += letter
+    return [] if not text.strip() else [part.strip() for part in parts]
 
 
 def _number(word: str, location: SourceLocation | None) -> int:
@@ -175,7 +175,7 @@ def _external(
 ) -> Schedule:
     """``map(B(i,k)*C(k,j),blas.sgemm,pad=False)``, and the same for ``bind``."""
     words = [word.replace(" ", "") for word in arguments[2:]]
-    known = [word for word, (said, _) in _OPTIONS.items() if name == "map" or said in _BOUND]
+    known = [word for word, (option, _) in _OPTIONS.items() if name == "map" or option in _BOUND]
     if len(arguments) < 2 or not set(words) <= set(known):
         raise UserError(
             f"{name}({', '.join(arguments)}) does not say a directive",
@@ -184,8 +184,8 @@ def _external(
             + ", ".join(word for word in known if not word.endswith("True")),
         )
     part = Notation(parse_expression(arguments[0], location=location), {})
-    said: dict[str, Any] = dict(_OPTIONS[word] for word in words)
-    return (schedule.map if name == "map" else schedule.bind)(part, arguments[1], **said)
+    options: dict[str, Any] = dict(_OPTIONS[word] for word in words)
+    return (schedule.map if name == "map" else schedule.bind)(part, arguments[1], **options)
 
 
 def _bind(schedule: Schedule, arguments: list[str], location: SourceLocation | None) -> Schedule:

@@ -113,43 +113,45 @@ def choose_formats(
     def is_nearly_full(access: Access) -> bool:
         return access.tensor in known and known[access.tensor].nearly
 
-    for one in assignments:
-        if one.result.tensor in undecided:
-            order = loops_of(one)
-            known[one.result.tensor] = _fullness(one, order, level_is_full, is_nearly_full)
-            formats[one.result.tensor] = _format(one.result, order, lambda *_: True)
-    for one in reversed(assignments):
-        order = loops_of(one)
-        for access in dict.fromkeys(accesses(one.value)):
+    for step in assignments:
+        if step.result.tensor in undecided:
+            order = loops_of(step)
+            known[step.result.tensor] = _fullness(step, order, level_is_full, is_nearly_full)
+            formats[step.result.tensor] = _format(step.result, order, lambda *_: True)
+    for step in reversed(assignments):
+        order = loops_of(step)
+        for access in dict.fromkeys(accesses(step.value)):
             if access.tensor not in known:
                 continue
-            found, said = known.pop(access.tensor), undecided[access.tensor]
-            bounded = {v for v in access.variables if _is_bounded(one, access, v, level_is_full)}
-            given = {
-                v for v in access.variables if _is_bounded(one, access, v, given_level_is_full)
+            fullness, declared_levels = known.pop(access.tensor), undecided[access.tensor]
+            bounded = {v for v in access.variables if _is_bounded(step, access, v, level_is_full)}
+            bounded_by_given = {
+                v for v in access.variables if _is_bounded(step, access, v, given_level_is_full)
             }
-            made = _format(access, order, _dense_levels(found, order, bounded, skipped, False))
-            sparser = _format(access, order, _dense_levels(found, order, bounded, skipped, True))
-            if said is not None:
-                made = replace(made, levels=tuple(said))
-            elif sparser != made and access.tensor in hollow:
-                made = sparser
-            elif sparser != made:
-                outermost = access.variables[made.modes[0]]
+            decided = _format(
+                access, order, _dense_levels(fullness, order, bounded, skipped, False)
+            )
+            sparser = _format(access, order, _dense_levels(fullness, order, bounded, skipped, True))
+            if declared_levels is not None:
+                decided = replace(decided, levels=tuple(declared_levels))
+            elif sparser != decided and access.tensor in hollow:
+                decided = sparser
+            elif sparser != decided:
+                outermost = access.variables[decided.modes[0]]
                 given_rows = (
-                    one.tensor
-                    for one in found.partial
-                    if one.tensor not in undecided and _has_rows(one, formats, outermost)
+                    read.tensor
+                    for read in fullness.partial
+                    if read.tensor not in undecided and _has_rows(read, formats, outermost)
                 )
                 rows[access.tensor] = tuple(given_rows)
             elif (
-                one is assignments[-1] or all(o.full for o in formats[one.result.tensor].levels)
-            ) and _is_looked_up(one, access, made, given - skipped):
+                step is assignments[-1] or all(o.full for o in formats[step.result.tensor].levels)
+            ) and _is_looked_up(step, access, decided, bounded_by_given - skipped):
                 roomy.add(access.tensor)
                 if access.tensor in dense:
-                    made = _format(access, order, lambda *_: True)
-            formats[access.tensor] = made
-            if all(level.full for level in made.levels) and found.leaves_gaps(access):
+                    decided = _format(access, order, lambda *_: True)
+            formats[access.tensor] = decided
+            if all(level.full for level in decided.levels) and fullness.leaves_gaps(access):
                 gaps.add(access.tensor)
     padded: set[str] = set()
     for assignment in assignments[:-1]:
@@ -170,18 +172,20 @@ def _has_rows(access: Access, formats: Mapping[str, Format], variable: str) -> b
     return outer.full and inner == Compressed() and access.variables[format.modes[0]] == variable
 
 
-def _is_looked_up(one: Assignment, access: Access, made: Format, bounded: Set[str]) -> bool:
+def _is_looked_up(
+    assignment: Assignment, access: Access, format: Format, bounded: Set[str]
+) -> bool:
     """Whether a dense array in place of a format would be read at the same points, and as zeros.
 
     That is so if it is a factor, once, and another operand has the coordinates of each compressed
     level.
     """
-    pairs = list(zip(made.levels, made.parts, strict=True))
+    pairs = list(zip(format.levels, format.parts, strict=True))
     compressed = {access.variables[part.mode] for level, part in pairs if not level.full}
-    outside = [term for term in walk(one.value) if not _is_linear(term)]
+    outside = [term for term in walk(assignment.value) if not _is_linear(term)]
     inside = [other for term in outside for other in accesses(term)]
-    reads = [other for other in accesses(one.value) if other.tensor == access.tensor]
-    alone = len(reads) == 1 and access not in inside and one.semiring == PLUS_TIMES
+    reads = [other for other in accesses(assignment.value) if other.tensor == access.tensor]
+    alone = len(reads) == 1 and access not in inside and assignment.semiring == PLUS_TIMES
     return alone and bool(compressed) and compressed <= bounded
 
 
@@ -194,7 +198,7 @@ def _is_linear(term: object) -> bool:
 
 
 def _dense_levels(
-    found: _Fullness, order: Sequence[str], bounded: Set[str], skipped: Set[str], hollow: bool
+    fullness: _Fullness, order: Sequence[str], bounded: Set[str], skipped: Set[str], hollow: bool
 ) -> Callable[[int, Sequence[str]], bool]:
     """Whether the level of some number of a temporary is dense, when its levels are of names.
 
@@ -208,10 +212,10 @@ def _dense_levels(
             return False
         outermost = number == 0
         scanned = name not in bounded if hollow else not bounded
-        rows_may_be_empty = found.nearly and scanned and not outermost
-        fills = set(names[: number + 1]) <= found.full and not rows_may_be_empty
+        rows_may_be_empty = fullness.nearly and scanned and not outermost
+        fills = set(names[: number + 1]) <= fullness.full and not rows_may_be_empty
         repeated = name in bounded and outermost and order[0] != name
-        return found.everything or fills or repeated
+        return fullness.everything or fills or repeated
 
     return is_dense
 
@@ -228,21 +232,21 @@ def _format(
 
 
 def _fullness(
-    one: Assignment,
+    assignment: Assignment,
     order: Sequence[str],
     level_is_full: Callable[[Access, str], bool],
     is_nearly_full: Callable[[Access], bool],
 ) -> _Fullness:
-    value = without_sums(one.value)
-    sums = [term for term in walk(one.value) if isinstance(term, Sum)]
+    value = without_sums(assignment.value)
+    sums = [term for term in walk(assignment.value) if isinstance(term, Sum)]
     summed = {name for term in sums for name in term.variables}
     missing: set[Access] = set()
     full: set[str] = set()
     partial: list[Access] = []
-    everything = bool(sums) and not isinstance(one.value, Sum)
+    everything = bool(sums) and not isinstance(assignment.value, Sum)
     nearly = any(is_nearly_full(access) for access in accesses(value))
     for variable in order:
-        merge = merge_of(value, variable, one.semiring)
+        merge = merge_of(value, variable, assignment.semiring)
         members = merge.members if isinstance(merge, Both) else (merge,)
         filling = [is_full(member, variable, level_is_full, missing) for member in members]
         if variable in summed:
@@ -261,16 +265,16 @@ def _fullness(
 
 
 def _is_bounded(
-    one: Assignment,
+    assignment: Assignment,
     access: Access,
     variable: str,
     level_is_full: Callable[[Access, str], bool],
 ) -> bool:
     """Whether another sparse operand has the coordinates at which an access is read."""
-    merge = merge_of(without_sums(one.value), variable, one.semiring)
+    merge = merge_of(without_sums(assignment.value), variable, assignment.semiring)
     dense = {
         other
-        for other in accesses(one.value)
+        for other in accesses(assignment.value)
         if variable in other.variables and (other == access or level_is_full(other, variable))
     }
     return any(bounded for leaf, bounded in bounded_leaves(merge, dense) if leaf == access)

@@ -44,14 +44,14 @@ def precompute(
 ) -> tuple[tuple[Assignment, Precompute | None], ...]:
     """The assignments to workspaces, in order, with their directives, and the remaining one."""
     done: list[tuple[Assignment, Precompute | None]] = [(assignment, None)]
-    for one in schedule.directives:
-        if isinstance(one, Precompute):
-            at = _place_of(one, [made for made, _ in done])
+    for wanted in schedule.directives:
+        if isinstance(wanted, Precompute):
+            at = _place_of(wanted, [step for step, _ in done])
             source, directive = done[at]
-            workspace, left = _take_out(source, one)
-            done[at : at + 1] = [(workspace, one), (left, directive)]
-            tensor = workspace.tensor(one.workspace)
-            done = [(_declaring(made, tensor), given) for made, given in done]
+            workspace, left = _take_out(source, wanted)
+            done[at : at + 1] = [(workspace, wanted), (left, directive)]
+            tensor = workspace.tensor(wanted.workspace)
+            done = [(_declaring(step, tensor), directive) for step, directive in done]
     return tuple(done)
 
 
@@ -61,24 +61,24 @@ def _declaring(assignment: Assignment, tensor: TensorDeclaration) -> Assignment:
     return replace(assignment, tensors=(*assignment.tensors, tensor))
 
 
-def _place_of(one: Precompute, assignments: Sequence[Assignment]) -> int:
+def _place_of(directive: Precompute, assignments: Sequence[Assignment]) -> int:
     """The assignment that contains the part."""
     counts = [
-        sum(term == one.value for term in walk(_gathered(made.value, one.value)))
-        for made in assignments
+        sum(term == directive.value for term in walk(_gathered(assignment.value, directive.value)))
+        for assignment in assignments
     ]
     if sum(counts) != 1:
-        text = print_expression(one.value)
+        text = print_expression(directive.value)
         raise UserError(
             f"the expression has {text} {'twice' if sum(counts) else 'nowhere'}",
-            location=one.location,
+            location=directive.location,
             expected="a part of the expression, or factors of one product, that is there once",
-            given="; ".join(print_expression(made.value) for made in assignments),
+            given="; ".join(print_expression(assignment.value) for assignment in assignments),
         )
-    if any(tensor.name == one.workspace for tensor in assignments[0].tensors):
+    if any(tensor.name == directive.workspace for tensor in assignments[0].tensors):
         raise UserError(
-            f"there is a tensor {one.workspace} already",
-            location=one.location,
+            f"there is a tensor {directive.workspace} already",
+            location=directive.location,
             expected="a new name for the workspace",
         )
     return counts.index(1)
@@ -111,11 +111,11 @@ def _gathered(value: Expression, part: Expression) -> Expression:
         if any(inner == part for inner in walk(term)):
             return rebuild(term, visit)
         rest = _factors(term)
-        first = next((at for at, one in enumerate(rest) if one in wanted), 0)
-        for one in wanted:
-            if one not in rest:
+        first = next((at for at, factor in enumerate(rest) if factor in wanted), 0)
+        for factor in wanted:
+            if factor not in rest:
                 return rebuild(term, visit)
-            rest.remove(one)
+            rest.remove(factor)
         rest.insert(min(first, len(rest)), part)
         return _product(rest)
 
@@ -123,26 +123,28 @@ def _gathered(value: Expression, part: Expression) -> Expression:
     return result
 
 
-def _take_out(assignment: Assignment, one: Precompute) -> tuple[Assignment, Assignment]:
-    value = _gathered(assignment.value, one.value)
-    outside = _variables_outside(value, one.value)
-    needed = {*assignment.result.variables, *outside, *_sums_that_stay(value, one.value)}
-    inside = variables_of(one.value)
-    bound = {n for term in walk(one.value) if isinstance(term, Sum) for n in term.variables}
+def _take_out(assignment: Assignment, directive: Precompute) -> tuple[Assignment, Assignment]:
+    value = _gathered(assignment.value, directive.value)
+    outside = _variables_outside(value, directive.value)
+    needed = {*assignment.result.variables, *outside, *_sums_that_stay(value, directive.value)}
+    inside = variables_of(directive.value)
+    bound = {n for term in walk(directive.value) if isinstance(term, Sum) for n in term.variables}
     free = tuple(v for v in all_variables(assignment) if v in inside and v not in bound)
     variables = tuple(v for v in free if v in needed)
-    if one.over is not None:
-        _check_over(one, variables, free)
-        variables = one.over
-        needed |= set(one.over)
-    result = Access(tensor=one.workspace, variables=variables, location=one.location)
-    format = csf(len(variables)) if one.format is None else one.format.off_chip
-    _check_format(one, format, variables)
-    declared = TensorDeclaration(name=one.workspace, format=format, location=one.location)
-    left = _replaced(value, one.value, result, set(needed))
+    if directive.over is not None:
+        _check_over(directive, variables, free)
+        variables = directive.over
+        needed |= set(directive.over)
+    result = Access(tensor=directive.workspace, variables=variables, location=directive.location)
+    format = csf(len(variables)) if directive.format is None else directive.format.off_chip
+    _check_format(directive, format, variables)
+    declared = TensorDeclaration(
+        name=directive.workspace, format=format, location=directive.location
+    )
+    left = _replaced(value, directive.value, result, set(needed))
     tensors = (*assignment.tensors, declared)
-    taken = tuple(name for name in free_variables(one.value) if name not in needed)
-    part = one.value
+    taken = tuple(name for name in free_variables(directive.value) if name not in needed)
+    part = directive.value
     if taken and _joins_terms(part):  # otherwise each of its terms would be summed separately
         part = Sum(variables=taken, value=part)
     workspace = make_assignment(result, part, tensors, assignment.location)
@@ -150,25 +152,28 @@ def _take_out(assignment: Assignment, one: Precompute) -> tuple[Assignment, Assi
     return workspace, replace(assignment, value=left, tensors=tensors)
 
 
-def _check_over(one: Precompute, needed: tuple[str, ...], inside: tuple[str, ...]) -> None:
+def _check_over(directive: Precompute, needed: tuple[str, ...], inside: tuple[str, ...]) -> None:
     """Check that the user's variables are those that the workspace needs, and that the part has."""
-    assert one.over is not None
-    fits = set(needed) <= set(one.over) <= set(inside) and len(set(one.over)) == len(one.over)
+    assert directive.over is not None
+    over = set(directive.over)
+    fits = set(needed) <= over <= set(inside) and len(over) == len(directive.over)
     if not fits:
         raise UserError(
-            f"{one.workspace}({','.join(one.over)}) does not hold {print_expression(one.value)}",
-            location=one.location,
+            f"{directive.workspace}({','.join(directive.over)}) does not hold"
+            f" {print_expression(directive.value)}",
+            location=directive.location,
             expected=f"the variables {', '.join(needed) or 'of a scalar'}, each once"
             + (f", and perhaps others of {', '.join(inside)}" if inside != needed else ""),
-            given=", ".join(one.over) or "no variables",
+            given=", ".join(directive.over) or "no variables",
         )
 
 
-def _check_format(one: Precompute, format: Format, variables: tuple[str, ...]) -> None:
+def _check_format(directive: Precompute, format: Format, variables: tuple[str, ...]) -> None:
     if format.order != len(variables) or not format.plain:
         raise UserError(
-            f"the format of {one.workspace} does not fit {one.workspace}({','.join(variables)})",
-            location=one.location,
+            f"the format of {directive.workspace} does not fit"
+            f" {directive.workspace}({','.join(variables)})",
+            location=directive.location,
             expected=f"a format of {len(variables)} levels, one for each variable",
             given=str(format),
         )
@@ -187,31 +192,31 @@ def _joins_terms(value: Expression) -> bool:
 
 def _variables_outside(value: Expression, part: Expression) -> set[str]:
     """The variables of accesses outside of a part."""
-    found: set[str] = set()
+    variables: set[str] = set()
 
     def visit(term: Term) -> None:
         if term == part:
             return
         if isinstance(term, Access):
-            found.update(term.variables)
+            variables.update(term.variables)
         for child in children(term):
             visit(child)
 
     visit(value)
-    return found
+    return variables
 
 
 def _sums_that_stay(value: Expression, part: Expression) -> set[str]:
     """The variables of sums around a part that is not a factor of their terms."""
-    found: set[str] = set()
+    staying: set[str] = set()
 
     def visit(term: Term, around: tuple[str, ...]) -> None:
         """``around`` are the variables of sums with only factors in between."""
         match term:
             case _ if term == part:
-                found.difference_update(around)
+                staying.difference_update(around)
             case Sum(variables=variables, value=inner):
-                found.update(variables)
+                staying.update(variables)
                 visit(inner, (*around, *variables))
             case Negative() | Combine(operator=Op.MULTIPLY):
                 for child in children(term):
@@ -221,7 +226,7 @@ def _sums_that_stay(value: Expression, part: Expression) -> set[str]:
                     visit(child, ())
 
     visit(value, ())
-    return found
+    return staying
 
 
 def _replaced(value: Expression, part: Expression, access: Access, needed: set[str]) -> Expression:
@@ -263,39 +268,39 @@ def hoist_sums(
         factors, summed, count = _factors(term.value), list(term.variables), len(tensors)
         while True:
             now = replace(assignment, tensors=tuple(tensors))
-            found = min(
+            hoistable = min(
                 (group for name in reversed(summed) if (group := _invariant(factors, name))),
                 key=lambda group: len(_variables(group)),
                 default=None,
             ) or next(
-                (group for one in factors if (group := _joined(factors, one, loops, now))),
+                (group for factor in factors if (group := _joined(factors, factor, loops, now))),
                 None,
             )
-            if found is None and apart:
+            if hoistable is None and apart:
                 left = Sum(variables=tuple(summed), value=_product(factors))
                 rescan = _rescan(left, now, free) if left in apart else None
-                found = None if rescan is None else list(rescan.first)
-            if found is None:
+                hoistable = None if rescan is None else list(rescan.first)
+            if hoistable is None:
                 break
-            rest = [factor for factor in factors if factor not in found]
+            rest = [factor for factor in factors if factor not in hoistable]
             outside = {*assignment.result.variables, *_variables(rest)}
-            private = tuple(n for n in summed if n in _variables(found) and n not in outside)
-            kept = _variables(found) - set(private)
+            private = tuple(n for n in summed if n in _variables(hoistable) and n not in outside)
+            result_names = _variables(hoistable) - set(private)
             result = Access(
                 tensor=names.fresh("part"),
-                variables=tuple(name for name in order if name in kept),
+                variables=tuple(name for name in order if name in result_names),
                 location=assignment.location,
             )
             tensors.append(
                 TensorDeclaration(
-                    name=result.tensor, format=csf(len(kept)), location=assignment.location
+                    name=result.tensor, format=csf(len(result_names)), location=assignment.location
                 )
             )
-            part = _product(found)
+            part = _product(hoistable)
             part = Sum(variables=private, value=part) if private else part
             before.append(replace(assignment, result=result, value=part, tensors=tuple(tensors)))
-            at = factors.index(found[0])
-            factors = [factor for factor in factors[:at] if factor not in found]
+            at = factors.index(hoistable[0])
+            factors = [factor for factor in factors[:at] if factor not in hoistable]
             factors += [result, *(factor for factor in rest if factor not in factors)]
             summed = [name for name in summed if name not in private]
         if len(tensors) == count:
@@ -324,7 +329,9 @@ def _invariant(factors: Sequence[Expression], name: str) -> list[Expression] | N
     product sparser.  ``None`` if no loop is saved.
     """
     inside = _variables([factor for factor in factors if name in variables_of(factor)])
-    group = [one for one in factors if variables_of(one) and {*variables_of(one)} <= inside]
+    group = [
+        factor for factor in factors if variables_of(factor) and {*variables_of(factor)} <= inside
+    ]
     distinct = len(set(factors)) == len(factors)
     return group if distinct and _variables(factors) - inside else None
 
@@ -334,11 +341,13 @@ def _joined(
 ) -> list[Expression] | None:
     """The factors at the variables of one, if an outer loop repeats their sparse join."""
     inside = set(variables_of(base))
-    group = [one for one in factors if variables_of(one) and {*variables_of(one)} <= inside]
+    group = [
+        factor for factor in factors if variables_of(factor) and {*variables_of(factor)} <= inside
+    ]
     sparse = [
         access
-        for one in group
-        for access in accesses(one)
+        for factor in group
+        for access in accesses(factor)
         if not all(level.full for level in assignment.tensor(access.tensor).format.levels)
     ]
     around = set(loops[: max(map(loops.index, inside), default=0)]) - inside
@@ -373,8 +382,8 @@ def rescanned_sums(
     """
     sums = [term for term in walk(assignment.value) if isinstance(term, Sum)]
     known = (t for t in sums if inputs >= {access.tensor for access in accesses(t)})
-    found = (_rescan(term, assignment, free) for term in known)
-    return tuple(rescan for rescan in found if rescan is not None)
+    rescans = (_rescan(term, assignment, free) for term in known)
+    return tuple(rescan for rescan in rescans if rescan is not None)
 
 
 def _rescan(term: Sum, assignment: Assignment, free: Set[str]) -> Rescan | None:
@@ -428,10 +437,10 @@ def _variables(factors: Sequence[Expression]) -> set[str]:
 
 
 def _product(factors: Sequence[Expression]) -> Expression:
-    made = factors[0]
+    product = factors[0]
     for factor in factors[1:]:
-        made = Combine(operator=Op.MULTIPLY, left=made, right=factor)
-    return made
+        product = Combine(operator=Op.MULTIPLY, left=product, right=factor)
+    return product
 
 
 def _joined_sums(term: object) -> Sum | None:
@@ -471,8 +480,8 @@ def take_out_sums(
         return result
 
     def factor(term: Expression) -> Expression:
-        made: Expression = rebuild(term, visit)
-        return made
+        rebuilt: Expression = rebuild(term, visit)
+        return rebuilt
 
     def visit(term: Term) -> Term:
         return workspace(term) if is_apart(term) else rebuild(term, visit)
@@ -490,11 +499,11 @@ def take_out_sums(
             case Sum() if sample and _is_sampled(value, around, assignment):
                 return value
             case Combine(operator=Op.MULTIPLY, left=left, right=right):
-                one = term(left, (*around, *_factors(right)))
-                return replace(value, left=one, right=term(right, (*around, *_factors(left))))
+                new_left = term(left, (*around, *_factors(right)))
+                return replace(value, left=new_left, right=term(right, (*around, *_factors(left))))
             case Combine(operator=operator, left=left, right=right) if operator in ADDITIVE:
-                sums = [one for one in _terms(value) if isinstance(one, Sum)]
-                sampled = sample and all(_is_sampled(one, around, assignment) for one in sums)
+                sums = [addend for addend in _terms(value) if isinstance(addend, Sum)]
+                sampled = sample and all(_is_sampled(addend, around, assignment) for addend in sums)
                 if len(sums) < 2 or sampled:
                     return replace(value, left=term(left, around), right=term(right, around))
             case Negative(value=inner):

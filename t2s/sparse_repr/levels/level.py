@@ -100,8 +100,8 @@ class GraphLevel:
         self, coordinate: Stream, above: Stream | None, empty_fibers: bool, name: str
     ) -> None:
         """Store coordinates; ``above`` are those of the level above."""
-        given = LevelStreams(coordinate=coordinate, above=above, empty_fibers=empty_fibers)
-        self.kind.write(self, given, name)
+        streams = LevelStreams(coordinate=coordinate, above=above, empty_fibers=empty_fibers)
+        self.kind.write(self, streams, name)
 
 
 JoinedSide = tuple[GraphLevel, Stream, str]
@@ -145,8 +145,8 @@ class Level(Term):
 
     def all_filled(self, arrays: Arrays, count: int, extent: int) -> bool:
         """Whether no fiber is empty."""
-        found = self.unpack(arrays, np.arange(count), extent)
-        return bool(np.bincount(found.parents, minlength=count).all())
+        unpacked = self.unpack(arrays, np.arange(count), extent)
+        return bool(np.bincount(unpacked.parents, minlength=count).all())
 
     def scan(self, level: GraphLevel, reference: Stream, name: str) -> tuple[Stream, Stream]:
         """Add the scanner; returns the coordinates and the references of fibers."""

@@ -56,10 +56,10 @@ def evaluate_where(
     run = _Arrays(arrays, dict(stored or {}), assignment.semiring, kind)
     with np.errstate(all="ignore"):
         result = run.value(assignment.value)
-    there = _EVERYWHERE if result.there is None else result.there
+    presence = _EVERYWHERE if result.there is None else result.there
     target = assignment.result.variables
     shape = tuple(extents[name] for name in target)
-    value, mask = (np.broadcast_to(part.over(target), shape) for part in (result.value, there))
+    value, mask = (np.broadcast_to(part.over(target), shape) for part in (result.value, presence))
     return np.array(value), np.array(mask)
 
 
@@ -166,23 +166,25 @@ class _Arrays(StoredValues[_NamedAxes, _NamedAxes]):
 
         def contracted(arrays: Iterable[_NamedAxes]) -> Array:
             operands: list[Any] = []
-            for one in arrays:
-                operands += [one.array, [names.index(name) for name in one.axes]]
+            for operand in arrays:
+                operands += [operand.array, [names.index(name) for name in operand.axes]]
             target = [names.index(name) for name in rest]
             return np.asarray(np.einsum(*operands, target, optimize=True))
 
         values = [self.value(factor) for factor in factors]
-        result = np.asarray(contracted(one.value for one in values), self.kind)
+        result = np.asarray(contracted(stored.value for stored in values), self.kind)
         masks = [
-            _NamedAxes(one.there.array.astype(np.float64), one.there.axes)
-            if one.there is not None
-            else _NamedAxes(np.ones(one.value.array.shape), one.value.axes)
-            for one in values
+            _NamedAxes(stored.there.array.astype(np.float64), stored.there.axes)
+            if stored.there is not None
+            else _NamedAxes(np.ones(stored.value.array.shape), stored.value.axes)
+            for stored in values
         ]
         where = None
         if not all(mask.array.all() for mask in masks):
             where = _NamedAxes(contracted(masks) > 0, rest)
-        return StoredValue(_NamedAxes(result, rest), where, any(one.vanishes for one in values))
+        return StoredValue(
+            _NamedAxes(result, rest), where, any(stored.vanishes for stored in values)
+        )
 
 
 def _factors(value: Expression) -> tuple[Expression, ...] | None:

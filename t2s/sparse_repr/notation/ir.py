@@ -120,18 +120,18 @@ def free_variables(value: Expression) -> tuple[str, ...]:
     """The variables that occur outside of the sums over them, in order of first occurrence."""
     match value:
         case Access(variables=variables):
-            found = variables
+            names = variables
         case Number():
-            found = ()
+            names = ()
         case Negative(value=inner):
-            found = free_variables(inner)
+            names = free_variables(inner)
         case Combine(left=left, right=right):
-            found = (*free_variables(left), *free_variables(right))
+            names = (*free_variables(left), *free_variables(right))
         case Sum(variables=summed, value=inner):
-            found = tuple(name for name in free_variables(inner) if name not in summed)
+            names = tuple(name for name in free_variables(inner) if name not in summed)
         case _:
             assert_never(value)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(names))
 
 
 def all_variables(assignment: Assignment) -> tuple[str, ...]:

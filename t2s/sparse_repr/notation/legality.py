@@ -46,9 +46,9 @@ def _check_scalars(
     result: Access, value: Expression, text: str, location: SourceLocation | None
 ) -> None:
     """Refuse scalars named like a loop variable, whose value notation cannot use."""
-    found = (result, *accesses(value))
-    variables = {name for access in found for name in access.variables}
-    for access in found:
+    occurrences = (result, *accesses(value))
+    variables = {name for access in occurrences for name in access.variables}
+    for access in occurrences:
         if not access.variables and access.tensor in variables:
             name = access.tensor
             raise UserError(

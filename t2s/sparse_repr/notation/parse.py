@@ -40,17 +40,17 @@ class _Token:
 
 
 def _mapping(
-    what: str, given: object, expected: str, location: SourceLocation | None
+    what: str, mapping: object, expected: str, location: SourceLocation | None
 ) -> dict[str, Any]:
-    if given is None:
+    if mapping is None:
         return {}
-    if isinstance(given, Mapping) and all(isinstance(name, str) for name in given):
-        return dict(given)
+    if isinstance(mapping, Mapping) and all(isinstance(name, str) for name in mapping):
+        return dict(mapping)
     raise UserError(
         f"the {what} must be a mapping of names",
         location=location,
         expected=expected,
-        given=repr(given),
+        given=repr(mapping),
     )
 
 
@@ -72,11 +72,12 @@ def parse_assignment(
     formats = _mapping("formats", formats, 'names and formats, such as {"A": csr}', location)
     shapes = _mapping("shapes", shapes, 'names and shapes, such as {"y": (3,)}', location)
     stored = {
-        name: as_format(made, what=str(name), location=location) for name, made in formats.items()
+        name: as_format(format, what=str(name), location=location)
+        for name, format in formats.items()
     }
     names = tuple(dict.fromkeys(access.tensor for access in (result, *accesses(value))))
-    for what, given in (("format", formats), ("shape", shapes)):
-        for name in given:
+    for what, mapping in (("format", formats), ("shape", shapes)):
+        for name in mapping:
             if name not in names:
                 raise UserError(
                     f"there is a {what} for {name}, but no tensor of that name in {text}",

@@ -119,7 +119,11 @@ def _of_numbers(
 ) -> Rest | TypedNumber:
     results: list[tuple[Type, Any]] = []
     for type in TYPES:
-        numbers = [dict(one.by_type).get(type) for one in operands if isinstance(one, TypedNumber)]
+        numbers = [
+            dict(operand.by_type).get(type)
+            for operand in operands
+            if isinstance(operand, TypedNumber)
+        ]
         if accepts(operator, type) and all(number is not None for number in numbers):
             with np.errstate(all="ignore"):
                 result = OPERATORS[operator].evaluate(*numbers)
@@ -218,8 +222,8 @@ class StoredValues(ABC, Generic[Value, Where]):
             needed = [side.there for side in strict if side.there is not None]
             if not needed:
                 return StoredValue(result, None)
-            there = reduce(self.both, needed)
-            return StoredValue(self.zero_unless(there, result), there)
+            presence = reduce(self.both, needed)
+            return StoredValue(self.zero_unless(presence, result), presence)
         return StoredValue(result, self._any_of(left.stored, right.stored), self.vanishes(term))
 
     def vanishes(self, term: Combine) -> bool:

@@ -186,11 +186,11 @@ class Tensor(Notation, NotebookDisplay):
         )
 
     def _access(self, variables: Any, location: SourceLocation) -> Access:
-        given = variables if isinstance(variables, tuple) else (variables,)
-        if len(given) == 1 and given[0] is Ellipsis:
-            given = ()
+        indices = variables if isinstance(variables, tuple) else (variables,)
+        if len(indices) == 1 and indices[0] is Ellipsis:
+            indices = ()
         names = []
-        for variable in given:
+        for variable in indices:
             name = variable if isinstance(variable, str) else getattr(variable, "name", None)
             if not isinstance(name, str):
                 raise UserError(
@@ -273,12 +273,12 @@ def checked_properties(
 ) -> tuple[str, ...]:
     """Properties of ``"symmetric"`` or of a list of them.  Raises ``UserError`` for others."""
     listed = given.split() if isinstance(given, str) else given
-    found = tuple(listed) if isinstance(listed, Sequence) else (listed,)
-    for name in found:
+    properties = tuple(listed) if isinstance(listed, Sequence) else (listed,)
+    for name in properties:
         if name != SYMMETRIC:
             raise UserError(
                 f"unknown property {name!r}",
                 location=location,
                 expected=SYMMETRIC,
             )
-    return found
+    return properties

@@ -53,15 +53,15 @@ def value_type(assignment: Assignment, kinds: Sequence[np.dtype[Any]]) -> Type:
         return Float(64)
     if common.kind == "b" and (numbers or assignment.semiring != PLUS_TIMES):
         return Int(64)
-    found = [type for type in TYPES if type.numpy == common]
-    if not found:
+    matching = [type for type in TYPES if type.numpy == common]
+    if not matching:
         raise _no_type(str(common))
-    return found[0]
+    return matching[0]
 
 
-def _no_type(given: str) -> UserError:
+def _no_type(type_name: str) -> UserError:
     return UserError(
-        f"values of type {given} cannot be computed on streams",
+        f"values of type {type_name} cannot be computed on streams",
         location=user_location(),
         expected=f"one of {', '.join(map(str, TYPES))}",
     )
@@ -124,14 +124,14 @@ def holds(number: Array, type: Type) -> bool:
 def _same(values: Array, type: Type) -> Array:
     """The values that do not change, apart from the rounding of floats."""
     with np.errstate(all="ignore"):
-        made = values.astype(type.numpy)
+        cast = values.astype(type.numpy)
         if type.is_float and values.dtype.kind == "f":
-            return np.asarray(np.isfinite(made) | ~np.isfinite(values))
+            return np.asarray(np.isfinite(cast) | ~np.isfinite(values))
         if values.dtype.kind == "b":
             return np.ones(values.shape, np.bool_)
         if type.is_float:  # an integer is not rounded
             low, high = np.iinfo(values.dtype).min, float(np.iinfo(values.dtype).max)
-            wide = made.astype(np.float64)
+            wide = cast.astype(np.float64)
             inside = (wide >= low) & (wide < high + 1)
             back = np.where(inside, wide, 0).astype(values.dtype)
             return np.asarray(inside & (back == values))
@@ -141,9 +141,9 @@ def _same(values: Array, type: Type) -> Array:
         if values.dtype.kind == "f":
             whole = np.isfinite(values) & (np.trunc(values) == values)
             return np.asarray(whole & (values >= limits.min) & (values < float(limits.max) + 1))
-        given = np.iinfo(values.dtype)
-        above = values >= max(given.min, limits.min)
-        return np.asarray(above & (values <= min(given.max, limits.max)))
+        source_limits = np.iinfo(values.dtype)
+        above = values >= max(source_limits.min, limits.min)
+        return np.asarray(above & (values <= min(source_limits.max, limits.max)))
 
 
 def constants(value: Expression, semiring: Semiring) -> Iterator[float | int]:
@@ -166,8 +166,8 @@ def constant(value: Expression, semiring: Semiring) -> float | int | None:
         case Number(value=number):
             return number
         case Negative(value=inner):
-            found = constant(inner, semiring)
-            return None if found is None else -found
+            operand = constant(inner, semiring)
+            return None if operand is None else -operand
         case Combine(operator=operator, left=left, right=right):
             one = constant(left, semiring)
             other = None if one is None else constant(right, semiring)

@@ -153,13 +153,24 @@ def _order(assignment: Assignment, schedule: Schedule) -> tuple[str, ...]:
     result_order = [result.variables[mode] for mode in formats[result.tensor].modes]
     variables = tuple(dict.fromkeys((*result_order, *all_variables(assignment))))
     read = dict.fromkeys((*accesses(assignment.value), result))
-    paths = [_path(one, formats[one.tensor]) for one in read if _is_sparse(formats[one.tensor])]
+    paths = [
+        _path(access, formats[access.tensor])
+        for access in read
+        if _is_sparse(formats[access.tensor])
+    ]
     paths += [
-        _path(Access(tensor=one.workspace, variables=one.over, location=one.location), one.format)
-        for one in schedule.directives
-        if isinstance(one, Precompute) and one.format is not None and one.over is not None
-        if _is_sparse(one.format) and one.format.order == len(one.over)
-        if set(one.over) <= set(variables)
+        _path(
+            Access(
+                tensor=directive.workspace, variables=directive.over, location=directive.location
+            ),
+            directive.format,
+        )
+        for directive in schedule.directives
+        if isinstance(directive, Precompute)
+        and directive.format is not None
+        and directive.over is not None
+        if _is_sparse(directive.format) and directive.format.order == len(directive.over)
+        if set(directive.over) <= set(variables)
     ]
     if schedule.order is not None:
         order = check_order(schedule.order, variables, variables)
@@ -238,8 +249,8 @@ def _promote(scheduling: _Scheduling, schedule: Schedule) -> None:
 
 def _temporaries(statement: Statement) -> Sequence[str]:
     producers = (term for term in walk(statement) if isinstance(term, Where))
-    targets = [result_of(one.producer) for one in producers]
-    return [one.tensor for one in targets if not one.variables]
+    targets = [result_of(where.producer) for where in producers]
+    return [target.tensor for target in targets if not target.variables]
 
 
 # ``promote`` and ``precompute``: parts of a nest that go into a workspace first.
@@ -386,11 +397,11 @@ def _inserted(
         case Forall(body=body) if depth:
             return replace(statement, body=_inserted(body, part, target, producer, depth - 1))
         case Where() if depth:
-            one, other = (
+            new_consumer, new_producer = (
                 _inserted(side, part, target, producer, depth)
                 for side in (statement.consumer, statement.producer)
             )
-            return Where(consumer=one, producer=other)
+            return Where(consumer=new_consumer, producer=new_producer)
     consumer = rewrite(statement, lambda term: target if term == part else None)
     return Where(consumer=consumer, producer=producer)
 
@@ -531,10 +542,14 @@ Mapped = ParallelLoop | Accelerate
 def with_patterns(statement: Statement, schedule: Schedule) -> Statement:
     """The nest with its patterns.  Raises ``UserError`` for directives that fit no loop."""
     loops = [term for term in walk(statement) if isinstance(term, Forall)]
-    mapped = {one.variable: one for one in schedule.directives if isinstance(one, Mapped)}
-    for one in mapped.values():
-        named = [loop for loop in loops if loop.variable == one.variable]
-        _check_mapped(one, named, loops)
+    mapped = {
+        directive.variable: directive
+        for directive in schedule.directives
+        if isinstance(directive, Mapped)
+    }
+    for mapped_loop in mapped.values():
+        named = [loop for loop in loops if loop.variable == mapped_loop.variable]
+        _check_mapped(mapped_loop, named, loops)
     for directive in schedule.directives:
         if isinstance(directive, Communicate):
             _check_communicate(directive, statement)
@@ -544,7 +559,9 @@ def with_patterns(statement: Statement, schedule: Schedule) -> Statement:
                 location=directive.location,
                 expected="a variable that the result does not have",
             )
-    communicates = [one for one in schedule.directives if isinstance(one, Communicate)]
+    communicates = [
+        directive for directive in schedule.directives if isinstance(directive, Communicate)
+    ]
     return _patterned(
         statement, mapped, communicates[0].variable if communicates else None, outermost=True
     )

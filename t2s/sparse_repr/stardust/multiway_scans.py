@@ -187,7 +187,9 @@ class _Combination:
     def combine(self, counted: bool) -> None:
         """Build the bits of all operands, with as many copies as there are scans."""
         emitter, merge = self.emitter, self.iteration.merge
-        queues = [bits_of(self.operands, one, self.variable, self.states) for one in self.members]
+        queues = [
+            bits_of(self.operands, access, self.variable, self.states) for access in self.members
+        ]
         if any(EVERY in term for term in self.visited):
             queues.append(all_bits(self.operands, self.variable))
         words = [emitter.local("word", WORD) for _ in queues]
@@ -197,16 +199,16 @@ class _Combination:
         known = dict(zip(self.members, words, strict=False))
 
         def named(name: str, value: Expr) -> Expr:
-            made = emitter.local(name, WORD)
-            body.append(Bind(target=made.name, value=value))
-            return made
+            variable = emitter.local(name, WORD)
+            body.append(Bind(target=variable.name, value=value))
+            return variable
 
         joined = named("joined", _combined(merge, known, words[-1]))
 
         def copies(key: _Bits, value: Expr, queue: str, held: Held | None, count: int) -> None:
-            made = [emitter.bit_queue(queue, held) for _ in range(count)]
-            self.left[key] = made
-            body.extend(Push(queue=one, value=value) for one in made)
+            bit_queues = [emitter.bit_queue(queue, held) for _ in range(count)]
+            self.left[key] = bit_queues
+            body.extend(Push(queue=bit_queue, value=value) for bit_queue in bit_queues)
 
         copies(None, joined, f"{self.variable}_bits", None, len(self.members) + counted)
         for access, queue in zip(self.members, queues, strict=False):

@@ -444,7 +444,7 @@ def _levels(
             shared = iteration.access
             stored = program.format_of(shared.tensor)
             level = stored.modes.index(shared.variables.index(variable))
-            made_here = shared.tensor in {one.name for one in program.on_chip}
+            made_here = shared.tensor in {tensor.name for tensor in program.on_chip}
             if _key(shared, stored, level) == key and not made_here:
                 writing = LevelWriting.SHARED
         key = (*key, _step(writing, variable, shared, level))

@@ -38,8 +38,8 @@ def tensor(value: Any, format: Format | str | None = None) -> SparseTensor:
     arrays of scipy are shared, not copied; other sparse objects become COO, and arrays dense.
     """
     wanted = None if format is None else as_format(format)
-    made = _as_stored(value, wanted)
-    return made if wanted is None else made.convert(wanted)
+    stored = _as_stored(value, wanted)
+    return stored if wanted is None else stored.convert(wanted)
 
 
 def filled_tensor(made: SparseTensor, fill: float | int, *, as_array: bool) -> SparseTensor:
@@ -54,8 +54,10 @@ def filled_tensor(made: SparseTensor, fill: float | int, *, as_array: bool) -> S
         made = as_stored(made.shape, made.format, made.levels, values, fill=made.fill)
     if not as_array and any(level.full for level in made.format.levels[-1:]):
         table, values = made.coordinates()
-        kept = values != made.fill
-        return from_coordinates(table[kept], values[kept], made.shape, made.format, fill=fill)
+        is_entry = values != made.fill
+        return from_coordinates(
+            table[is_entry], values[is_entry], made.shape, made.format, fill=fill
+        )
     return as_stored(made.shape, made.format, made.levels, made.values, fill=fill)
 
 
@@ -73,11 +75,11 @@ def _as_stored(value: Any, format: Format | None) -> SparseTensor:
         return from_levels(value.shape, _SHARED[kind], ({}, arrays), data)
     if not isinstance(value, np.ndarray):
         what = "a matrix of scipy" if kind else "a sparse tensor"
-        found = coordinates_of(value, what)
-        if found is not None:
-            order = len(found.shape)
+        entries = coordinates_of(value, what)
+        if entries is not None:
+            order = len(entries.shape)
             usual = _SHARED.get(kind, coo(order) if order else dense(0))
-            return from_entries(found, format or usual)
+            return from_entries(entries, format or usual)
     check_masked(value, "an input")
     array = None if value is None or isinstance(value, str | bytes) else real_values(value)
     if array is None or array.dtype.kind not in "iufb":

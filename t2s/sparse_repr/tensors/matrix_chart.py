@@ -32,8 +32,8 @@ def entries_chart(shape: tuple[int, int], rows: Array, columns: Array) -> SvgPic
     grid = _grid(shape)
     counts = _counts(grid, _cells(rows, shape[0], grid[0]), _cells(columns, shape[1], grid[1]))
     layers = _shaded(counts, _room(shape, grid), PALETTE[0], f"{rows.size:,} entries")
-    said = f"{rows.size:,} entries of a matrix of {shape[0]:,} x {shape[1]:,}"
-    return raster_chart("entries of the matrix", grid, layers, description=said)
+    description = f"{rows.size:,} entries of a matrix of {shape[0]:,} x {shape[1]:,}"
+    return raster_chart("entries of the matrix", grid, layers, description=description)
 
 
 def stored_chart(
@@ -67,9 +67,11 @@ def stored_chart(
         others = " and others" if rows.shape[0] > number + len(_COLORS) else ""
         held = int(entry[number :: len(_COLORS)].sum())
         layers += _shaded(mine, room, color, f"machine {number}{others}: {held:,} entries")
-    said = f"a matrix of {shape[0]:,} x {shape[1]:,}, {int(entry.sum()):,} entries in the colors "
-    said += f"of {rows.shape[0]:,} machines, {int(zeros.sum()):,} stored zeros in gray"
-    return raster_chart("which machine has which entries", grid, layers, description=said)
+    description = (
+        f"a matrix of {shape[0]:,} x {shape[1]:,}, {int(entry.sum()):,} entries in the colors "
+    )
+    description += f"of {rows.shape[0]:,} machines, {int(zeros.sum()):,} stored zeros in gray"
+    return raster_chart("which machine has which entries", grid, layers, description=description)
 
 
 def streams_chart(entry: Array, loads: Array, jobs: Array) -> SvgPicture | None:
@@ -111,11 +113,13 @@ def streams_chart(entry: Array, loads: Array, jobs: Array) -> SvgPicture | None:
     for number, color in enumerate(_COLORS[:machines]):
         for light, opacity in ((False, 1.0), (True, 0.6)):
             mine = (colors == number) & (share >= 0.5) & ((odd >= 0.5) == light)
-            said = f"entries of jobs of machine {number}"
-            layers.append(CellLayer(cells=mine, color=color, opacity=opacity, said=said))
-    said = f"{machines:,} machines x {positions:,} positions: {int(entry.sum()):,} entries, "
-    said += f"{padding[0]:,} values of padding, {padding[1]:,} behind the last job of a machine"
-    return raster_chart("what each machine reads", grid, layers, description=said, wide=560)
+            description = f"entries of jobs of machine {number}"
+            layers.append(CellLayer(cells=mine, color=color, opacity=opacity, said=description))
+    description = f"{machines:,} machines x {positions:,} positions: {int(entry.sum()):,} entries, "
+    description += (
+        f"{padding[0]:,} values of padding, {padding[1]:,} behind the last job of a machine"
+    )
+    return raster_chart("what each machine reads", grid, layers, description=description, wide=560)
 
 
 def _grid(shape: tuple[int, int]) -> tuple[int, int]:
@@ -124,8 +128,8 @@ def _grid(shape: tuple[int, int]) -> tuple[int, int]:
 
 def _cells(index: Array, extent: int, cells: int) -> Array:
     """The cell of each index."""
-    found: Array = index.astype(np.int64) * cells // max(1, extent)
-    return found
+    cell_numbers: Array = index.astype(np.int64) * cells // max(1, extent)
+    return cell_numbers
 
 
 def _room(shape: tuple[int, int], grid: tuple[int, int]) -> Array:
@@ -144,12 +148,12 @@ def _counts(grid: tuple[int, int], down: Array, across: Array) -> Array:
 
 def _owners(grid: tuple[int, int], down: Array, across: Array, owner: Array) -> Array:
     """The machine with most values of each cell, the first one of several; -1 for none."""
-    found = np.full(grid[0] * grid[1], -1, np.int64)
+    owners = np.full(grid[0] * grid[1], -1, np.int64)
     machines = int(owner.max(initial=0)) + 1
     pairs, counts = np.unique((down * grid[1] + across) * machines + owner, return_counts=True)
     order = np.lexsort((-pairs, counts))  # the last one of a cell stays
-    found[pairs[order] // machines] = pairs[order] % machines
-    return found.reshape(grid)
+    owners[pairs[order] // machines] = pairs[order] % machines
+    return owners.reshape(grid)
 
 
 def _shaded(counts: Array, room: Array, color: str, said: str) -> list[CellLayer]:

@@ -67,7 +67,7 @@ def read_market(path: str | Path, what: str) -> Coordinates | Array:
         file = io.BytesIO(text)
         _check_header(file, len(text))
         _check_numbers(text, file.tell())
-        found = scipy_io.mmread(io.BytesIO(text), spmatrix=False)
+        matrix = scipy_io.mmread(io.BytesIO(text), spmatrix=False)
     except (
         OSError, ValueError, OverflowError, StopIteration, IndexError, EOFError, TypeError,
         zlib.error, MemoryError,
@@ -79,7 +79,9 @@ def read_market(path: str | Path, what: str) -> Coordinates | Array:
             given=f"{error}" or error.__class__.__name__,
         ) from None
     return (
-        found if isinstance(found, np.ndarray) else in_order(found.shape, found.coords, found.data)
+        matrix
+        if isinstance(matrix, np.ndarray)
+        else in_order(matrix.shape, matrix.coords, matrix.data)
     )
 
 
@@ -127,12 +129,12 @@ def _check_numbers(text: bytes, begin: int) -> None:
     exponent.
     """
     if text[begin:].translate(None, _IN_NUMBERS):
-        found = _NO_NUMBER.search(_NAMED.sub(lambda name: b"0" * len(name[0]), text), begin)
+        wrong = _NO_NUMBER.search(_NAMED.sub(lambda name: b"0" * len(name[0]), text), begin)
     else:
-        found = _NO_NUMBER.search(text, begin)
-    if found is not None:
-        line = text.count(b"\n", 0, found.start()) + 1
-        word = text[text.rfind(b"\n", 0, found.start()) + 1 :].split(b"\n", 1)[0][:80]
+        wrong = _NO_NUMBER.search(text, begin)
+    if wrong is not None:
+        line = text.count(b"\n", 0, wrong.start()) + 1
+        word = text[text.rfind(b"\n", 0, wrong.start()) + 1 :].split(b"\n", 1)[0][:80]
         raise ValueError(
             f"line {line} has something that is not a number: {word.decode('latin-1')!r}"
         )

@@ -22,18 +22,18 @@ MOST_COORDINATE = 2**63 - 1
 
 def coordinate_table(coordinates: Any, count: int, order: int) -> Array:
     """The coordinates as rows of integers."""
-    given = plain_array(coordinates, "coordinates")
-    if given.size == 0 and not (count and order):
+    table = plain_array(coordinates, "coordinates")
+    if table.size == 0 and not (count and order):
         return np.zeros((count, order), np.int64)
-    if given.shape != (count, order) and not (order == 1 and given.shape == (count,)):
+    if table.shape != (count, order) and not (order == 1 and table.shape == (count,)):
         raise UserError(
             "there is not one row of coordinates for each value",
             location=user_location(),
             expected=f"{count} rows of {order}",
-            given=f"an array of shape {' x '.join(map(str, given.shape)) or 'none'}",
+            given=f"an array of shape {' x '.join(map(str, table.shape)) or 'none'}",
         )
-    if given.dtype.kind in "iub":
-        most = int(given.max(initial=0))
+    if table.dtype.kind in "iub":
+        most = int(table.max(initial=0))
         if most > MOST_COORDINATE:
             raise UserError(
                 "a coordinate is too large",
@@ -41,15 +41,15 @@ def coordinate_table(coordinates: Any, count: int, order: int) -> Array:
                 expected=f"at most {MOST_COORDINATE}",
                 given=str(most),
             )
-        return given.astype(np.int64).reshape(count, order)
+        return table.astype(np.int64).reshape(count, order)
     with np.errstate(all="ignore"):
-        whole = given.astype(np.int64) if given.dtype.kind == "f" else None
-    if whole is None or (np.abs(given) > 2**53).any() or (whole != given).any():
+        whole = table.astype(np.int64) if table.dtype.kind == "f" else None
+    if whole is None or (np.abs(table) > 2**53).any() or (whole != table).any():
         raise UserError(
             "coordinates are integers",
             location=user_location(),
             expected=f"integers, or floats that are exact integers up to {2**53}",
-            given=f"an array of {given.dtype}",
+            given=f"an array of {table.dtype}",
         )
     return whole.reshape(count, order)
 
@@ -143,8 +143,8 @@ def _check_coordinates(
     level = format.levels[number]
     if level.full:
         return
-    found = level.unpack(arrays, parents, extent)
-    crd, same = found.coordinates, found.parents[1:] == found.parents[:-1]
+    unpacked = level.unpack(arrays, parents, extent)
+    crd, same = unpacked.coordinates, unpacked.parents[1:] == unpacked.parents[:-1]
     if len(crd) and (crd.min() < 0 or crd.max() >= extent):
         raise UserError(
             f"level {number} of the format {format} has coordinates outside of its mode",
@@ -162,6 +162,6 @@ def _check_coordinates(
             location=user_location(),
             expected="coordinates that increase within a fiber",
             given=f"{crd[where + 1]} after {crd[where]} in the fiber of position "
-            f"{parents[found.parents[where]]}",
+            f"{parents[unpacked.parents[where]]}",
             hint="make the tensor with t2s.sparse.from_coordinates, which sorts",
         )

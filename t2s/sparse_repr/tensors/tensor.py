@@ -123,10 +123,10 @@ class SparseTensor(HasEntries, NotebookDisplay):
         for level, arrays, extent in zip(
             self.format.levels, self.levels, self.extents, strict=True
         ):
-            found = level.unpack(arrays, positions, extent)
-            columns = [column[found.parents] for column in columns]
-            columns.append(np.asarray(found.coordinates, np.int64))
-            owner, positions = owner[found.parents], found.positions
+            unpacked = level.unpack(arrays, positions, extent)
+            columns = [column[unpacked.parents] for column in columns]
+            columns.append(np.asarray(unpacked.coordinates, np.int64))
+            owner, positions = owner[unpacked.parents], unpacked.positions
         modes = _modes(columns, self.format, len(positions))
         table = np.stack(modes, axis=1) if modes else np.zeros((len(positions), 0), np.int64)
         inside = (table < np.array(self.shape, np.int64)).all(axis=1)
@@ -136,8 +136,8 @@ class SparseTensor(HasEntries, NotebookDisplay):
         """Entries in order, without values due to dense levels."""
         table, values = self.coordinates()
         if any(level.full for level in self.format.levels[-1:]):
-            kept = values != self.fill
-            table, values = table[kept], values[kept]
+            is_entry = values != self.fill
+            table, values = table[is_entry], values[is_entry]
         return in_order(self.shape, tuple(table.T), values)
 
     def to_dense(self) -> Array:
@@ -200,13 +200,13 @@ class SparseTensor(HasEntries, NotebookDisplay):
         summary = [("shape", size), ("format", str(self.format)), ("type", str(self.dtype))]
         picture: CardPart | None = None
         if self.shape and len(self.values) <= MOST_VALUES:
-            found = self.entries()
-            summary.append(("entries", f"{found.values.size:,}"))
+            entries = self.entries()
+            summary.append(("entries", f"{entries.values.size:,}"))
             first, rest = (1, self.shape) if self.order == 1 else (self.shape[0], self.shape[1:])
-            others = np.zeros(found.values.size, np.int64)
-            for mode, extent in zip(found.modes[-len(rest) :], rest, strict=True):
+            others = np.zeros(entries.values.size, np.int64)
+            for mode, extent in zip(entries.modes[-len(rest) :], rest, strict=True):
                 others = others * extent + mode
-            down = np.zeros_like(others) if self.order == 1 else np.asarray(found.modes[0])
+            down = np.zeros_like(others) if self.order == 1 else np.asarray(entries.modes[0])
             if math.prod(rest) <= LARGEST_WIDTH:
                 picture = entries_chart((first, math.prod(rest)), down, others)
         if self.shape and picture is None:
@@ -225,10 +225,10 @@ def as_stored(
     fill: float | int = 0,
 ) -> SparseTensor:
     """A tensor from arrays that are known to fit, without checks."""
-    made = object.__new__(SparseTensor)
-    made.shape, made.format, made.levels = tuple(shape), format, tuple(levels)
-    made.values, made.fill = values, fill
-    return made
+    tensor = object.__new__(SparseTensor)
+    tensor.shape, tensor.format, tensor.levels = tuple(shape), format, tuple(levels)
+    tensor.values, tensor.fill = values, fill
+    return tensor
 
 
 def _level_arrays(levels: Any) -> tuple[Arrays, ...]:
@@ -299,12 +299,12 @@ def from_entries(found: Coordinates, format: Format, *, fill: float | int = 0) -
 
 def _keys(modes: Sequence[Array], format: Format) -> tuple[Array, ...]:
     """The part of the coordinates that every level stores."""
-    found: list[Array] = []
+    keys: list[Array] = []
     for part in format.parts:
         key = np.ascontiguousarray(modes[part.mode], np.int64)
         key = key if part.divisor == 1 else key // part.divisor
-        found.append(key if part.modulus is None else key % part.modulus)
-    return tuple(found)
+        keys.append(key if part.modulus is None else key % part.modulus)
+    return tuple(keys)
 
 
 def _modes(keys: Sequence[Array], format: Format, count: int) -> list[Array]:
@@ -411,11 +411,11 @@ def from_levels(
     Raises ``UserError`` if an array is missing or does not fit, and if the coordinates of a fiber
     do not increase.
     """
-    made = as_stored(
+    tensor = as_stored(
         checked_shape(shape), as_format(format), _level_arrays(levels), real_values(values)
     )
-    check_tensor(made)
-    return made
+    check_tensor(tensor)
+    return tensor
 
 
 def check_tensor(tensor: SparseTensor, *, increasing: bool = True) -> None:

@@ -67,8 +67,8 @@ def write(path: str | Path, value: SparseTensor) -> None:
 def _content(path: Path, value: SparseTensor, location: SourceLocation) -> bytes:
     if path.suffix == ".mtx" and value.order == 2:
         table, values = value.coordinates()
-        found = Coordinates(shape=value.shape, modes=tuple(table.T), values=values)
-        return market_text(found, "the tensor to write")
+        entries = Coordinates(shape=value.shape, modes=tuple(table.T), values=values)
+        return market_text(entries, "the tensor to write")
     if path.suffix == ".tns":
         table, values = value.coordinates()
         lines = [
@@ -89,10 +89,10 @@ def _content(path: Path, value: SparseTensor, location: SourceLocation) -> bytes
 
 
 def _read_matrix_market(path: Path, format: Format | None) -> SparseTensor:
-    found = read_market(path, f"the Matrix Market file {path.name}")
-    if isinstance(found, Coordinates):
-        return from_entries(found, format or coo(2))
-    return tensor(found, format)
+    matrix = read_market(path, f"the Matrix Market file {path.name}")
+    if isinstance(matrix, Coordinates):
+        return from_entries(matrix, format or coo(2))
+    return tensor(matrix, format)
 
 
 def _read_numpy(path: Path) -> Any:
@@ -158,7 +158,7 @@ def _values(path: Path, words: list[str]) -> Any:
     """Values as float64, or as int64 if that is needed to keep integers exact."""
     floats = np.array([float(word) for word in words], np.float64)
     whole = [_integer(word) for word in words]
-    if all(n is None or n == found for n, found in zip(whole, floats.tolist(), strict=True)):
+    if all(n is None or n == number for n, number in zip(whole, floats.tolist(), strict=True)):
         return floats
     integers = [n for n in whole if n is not None]
     if len(integers) < len(whole) or max(map(abs, integers)) > MOST_COORDINATE:
@@ -194,15 +194,15 @@ def _lines(path: Path) -> list[str]:
 
 def _coordinates(words: list[str]) -> tuple[int, ...]:
     """Positive integers, written as 2 or 2.0; fewer than the words if one is invalid."""
-    found: list[int] = []
+    coordinates: list[int] = []
     for word in words:
         number = _integer(word)
         if number is None:
             number = int(float(word)) if _is_number(word) and _is_exact(float(word)) else 0
         if number < 1:
             break
-        found.append(number)
-    return tuple(found)
+        coordinates.append(number)
+    return tuple(coordinates)
 
 
 def _is_exact(number: float) -> bool:
