@@ -415,10 +415,10 @@ def rows_of(line: Timeline) -> list[PartitionRow]:
     best: dict[tuple[str, int], PartitionRow] = {}
     for pe, (timing, place) in enumerate(line.rows()):
         pattern = timing.node.region or "outside of loops"
-        one = PartitionRow(pattern=pattern, partition=place, unit=timing.node.name, pe=pe)
+        candidate = PartitionRow(pattern=pattern, partition=place, unit=timing.node.name, pe=pe)
         other = best.get((pattern, place))
         if other is None or fired[pe] > fired[other.pe]:
-            best[pattern, place] = one
+            best[pattern, place] = candidate
     order = {pattern: n for n, (pattern, _) in enumerate(best)}
     return sorted(best.values(), key=lambda row: (order[row.pattern], row.partition))
 

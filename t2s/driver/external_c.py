@@ -331,7 +331,9 @@ def makefile(libraries: Sequence[LibraryOf]) -> str:
     """The Makefile, with the paths and flags of the descriptions."""
     includes, links, flags = [], [], []
     for library in libraries:
-        includes += [f"-I'{one}'" for one in library.includes if not _HEADER.fullmatch(one)]
+        includes += [
+            f"-I'{include}'" for include in library.includes if not _HEADER.fullmatch(include)
+        ]
         flags += [f"'{flag}'" for flag in library.flags]
         for path in library.library_paths:
             links += [f"-L'{path}'", f"-Wl,-rpath,'{path}'"]
@@ -545,7 +547,7 @@ class CProgram:
                 above *= extent
                 continue
             pos, crd = (places[level_array(name, level, array)] for array in ("pos", "crd"))
-            first = all(one.full for one in result.format.levels[:level])
+            first = all(outer.full for outer in result.format.levels[:level])
             if first:
                 self._line(f"for (int64_t at = 1; at <= {above}; at++)")
                 self._line(f"    if ({pos}[at] < {pos}[at - 1])")

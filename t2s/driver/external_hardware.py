@@ -278,8 +278,8 @@ def _of_assignment(
     dense = not capability.needs_of(result).formats
 
     def run(tensors: Mapping[str, Any]) -> tuple[Any, int]:
-        made, count = hardware.run(tensors)
-        return made.to_dense() if dense else made, count
+        result, count = hardware.run(tensors)
+        return result.to_dense() if dense else result, count
 
     function = Hardware(
         kind=hardware.kind,

@@ -644,7 +644,7 @@ class _Predictor:
         """Seconds of moving partial results to the host, adding them up, and moving sums back."""
         mapping, extents = step.mapping, self.facts.extents
         hardware = mapping.function.hardware
-        counts = {one.mode: one for one in tiles}
+        counts = {cut.mode: cut for cut in tiles}
         sums = prod(extents[name] for name in mapping.fixed_sums)
         sums *= prod(counts[mode_name(m)].count for m in mapping.summed if mode_name(m) in counts)
         if hardware is None or hardware.link is None or sums == 1:

@@ -664,8 +664,8 @@ def refusal_of(
 def distinct_calls(found: Sequence[MappedPart]) -> tuple[PartMapping, ...]:
     """The mappings up to the order of operands that commute."""
     seen: dict[object, PartMapping] = {}
-    for one in found:
-        for mapping in one.mappings:
+    for part in found:
+        for mapping in part.mappings:
             seen.setdefault(_call_key(mapping), mapping)
     return tuple(seen.values())
 
