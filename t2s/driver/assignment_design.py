@@ -533,7 +533,7 @@ def warn_of_narrow_sums(
             operand.shape, operand.format, operand.levels, stored, fill=operand.fill
         )
     location = assignment.location or user_location()
-    found: list[NarrowSum] = []
+    narrow_sums: list[NarrowSum] = []
     for part in parts:
         value = values[part.result.tensor] = run_loops(part, values, binding.extents, wide)
         numbers = value.values if isinstance(value, SparseTensor) else value
@@ -541,9 +541,9 @@ def warn_of_narrow_sums(
         if not numbers.size or low - slack <= numbers.min() <= numbers.max() <= high + slack:
             continue
         final = part is parts[-1]
-        if final and found and not any(isinstance(term, Sum) for term in walk(part.value)):
+        if final and narrow_sums and not any(isinstance(term, Sum) for term in walk(part.value)):
             continue  # its operands are reported already
-        found.append(
+        narrow_sums.append(
             NarrowSum(
                 name=part.result.tensor if final else print_expression(part.value),
                 type=binding.type,
@@ -553,8 +553,8 @@ def warn_of_narrow_sums(
                 declared=False,
             )
         )
-    if found and not _same(values[assignment.result.tensor], result):
-        for narrow in found:
+    if narrow_sums and not _same(values[assignment.result.tensor], result):
+        for narrow in narrow_sums:
             narrow.warn()
 
 

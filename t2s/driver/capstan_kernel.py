@@ -182,9 +182,9 @@ class CapstanKernel(ChipKernel, NotebookDisplay):
     def _checked_files(self, inputs: Mapping[str, Any], type: Type | None) -> dict[str, str]:
         from t2s.backends.capstan.emit import data_files, emit_spatial
 
-        given, outcome = self._run(inputs, type)
-        program = given.lowered.program
-        data = data_files(program, given.arrays, given.arguments, outcome)
+        started, outcome = self._run(inputs, type)
+        program = started.lowered.program
+        data = data_files(program, started.arrays, started.arguments, outcome)
         return {**emit_spatial(program, checked=True), **data}
 
     def bind(self, inputs: Mapping[str, Any], type: Type | None = None) -> Binding:
@@ -196,9 +196,11 @@ class CapstanKernel(ChipKernel, NotebookDisplay):
 
         Raises ``UserError`` for what does not fit on chip.
         """
-        given, made = self._run(inputs, type)
-        result = made_tensor(given.lowered, self.assignment, given.binding, made, given.arguments)
-        warn_of_narrow_sums(self.assignment, given.binding, result)
+        started, outcome = self._run(inputs, type)
+        result = made_tensor(
+            started.lowered, self.assignment, started.binding, outcome, started.arguments
+        )
+        warn_of_narrow_sums(self.assignment, started.binding, result)
         return result
 
     def graph(self, type: Type | None = None, times: CapstanTimes | None = None) -> Graph:
@@ -263,9 +265,9 @@ class CapstanKernel(ChipKernel, NotebookDisplay):
             max_cycles,
             progress,
         )
-        made = outcome_of(program, run, started.arguments)
+        outcome = outcome_of(program, run, started.arguments)
         tensor = made_tensor(
-            started.lowered, self.assignment, started.binding, made, started.arguments
+            started.lowered, self.assignment, started.binding, outcome, started.arguments
         )
         warn_of_narrow_sums(self.assignment, started.binding, tensor)
         return CapstanResult(
@@ -309,17 +311,17 @@ class CapstanKernel(ChipKernel, NotebookDisplay):
         places = stored_places(self.program, binding)
         match level:
             case "notation":
-                made = evaluate(self.assignment, dense, kind, places)
+                result = evaluate(self.assignment, dense, kind, places)
             case "loops":
-                made = interpret_program(self.program, dense, binding.extents, kind, places)
+                result = interpret_program(self.program, dense, binding.extents, kind, places)
             case _:
                 raise UserError(
                     f"there is no level {level!r}",
                     location=user_location(),
                     expected="notation, loops or patterns",
                 )
-        warn_of_narrow_sums(self.assignment, binding, made)
-        return made
+        warn_of_narrow_sums(self.assignment, binding, result)
+        return result
 
 
 # Fitting programs of patterns to the chip, and refusing those that do not fit.
@@ -346,20 +348,22 @@ def fitted_program(assignment: Assignment, schedule: Schedule, type: Type) -> Fi
 
     Raises ``UserError``, with the table of units, for a program that does not fit.
     """
-    said = _outer_par(schedule)
-    if said is None or said.value is not None:
+    outer = _outer_par(schedule)
+    if outer is None or outer.value is not None:
         fitted = _counted(assignment, schedule, type)
     else:
         for factor in OUTER_FACTORS:
-            told = replace(said, value=factor)
-            directives = tuple(told if one is said else one for one in schedule.directives)
+            chosen = replace(outer, value=factor)
+            directives = tuple(
+                chosen if directive is outer else directive for directive in schedule.directives
+            )
             fitted = _counted(assignment, Schedule(directives=directives), type)
             if fitted.resources is None:
                 raise backend_missing("outer_par='fit'")
             if fitted.resources.fits:
                 break
     if fitted.resources is not None and not fitted.resources.fits:
-        _refuse(fitted, fitted.resources, said)
+        _refuse(fitted, fitted.resources, outer)
     return fitted
 
 
@@ -379,8 +383,10 @@ def backend_missing(wanted: str) -> UnsupportedError:
 
 
 def _outer_par(schedule: Schedule) -> SetEnvironment | None:
-    found = (one for one in schedule.directives if isinstance(one, SetEnvironment))
-    return next((one for one in found if one.name == "bp"), None)
+    settings = (
+        directive for directive in schedule.directives if isinstance(directive, SetEnvironment)
+    )
+    return next((directive for directive in settings if directive.name == "bp"), None)
 
 
 def _counted(assignment: Assignment, schedule: Schedule, type: Type) -> FittedProgram:
@@ -397,12 +403,14 @@ def _resources(lowered: LoweredPatterns) -> ChipResources | None:
     return count_resources(lowered.program)
 
 
-def _refuse(fitted: FittedProgram, resources: ChipResources, said: SetEnvironment | None) -> None:
+def _refuse(
+    fitted: FittedProgram, resources: ChipResources, directive: SetEnvironment | None
+) -> None:
     over = [row for row in resources if row.used > row.available]
     table = "\n".join(f"            {line}".rstrip() for line in str(resources).splitlines())
     raise UserError(
         f"the program does not fit the chip with outer_par {resources.outer_par}",
-        location=fitted.program.location if said is None else said.location,
+        location=fitted.program.location if directive is None else directive.location,
         expected=", ".join(f"at most {row.available} {row.unit.value}" for row in over),
         given=table.lstrip(),
         hint='environment(outer_par="fit") takes the largest of '

@@ -103,16 +103,16 @@ class CapstanResult(NotebookDisplay):
         Times the run again with an ideal network and with ideal memory.  Raises ``UserError`` for
         a run by the plain engine, which keeps no trace of machines.
         """
-        kept = vars(self)
-        if "_parts" not in kept:
+        cache = vars(self)
+        if "_parts" not in cache:
             unhindered = ideal = self.run
             if self.run.shared is not None:
                 unhindered = ideal = self.retime(network=IDEAL).run
             if self.run.memory is not None:
                 ideal = self.retime(memory=IDEAL).run
-            kept["_parts"] = cycle_parts(self.run, unhindered, ideal)
-        found: CycleParts = kept["_parts"]
-        return found
+            cache["_parts"] = cycle_parts(self.run, unhindered, ideal)
+        parts: CycleParts = cache["_parts"]
+        return parts
 
     def retime(
         self,
@@ -155,8 +155,8 @@ class CapstanResult(NotebookDisplay):
         self, path: str | Path, *, windows: Sequence[tuple[int, int]] = (), depths: object = None
     ) -> Path:
         """Write a page about the units of the chip and their streams; see ``SimResult.report``."""
-        found = count_resources(self.program)
-        units = (found.table, found.owned_table)
+        resources = count_resources(self.program)
+        units = (resources.table, resources.owned_table)
         name, runs = self.program.name, (self.run,)
         return write_page(name, runs, path, windows=windows, depths=depths, units=units)
 
@@ -169,9 +169,9 @@ class CapstanResult(NotebookDisplay):
         self._check_traced("a time line")
         bins = MOST_BINS
         while True:
-            found = run_picture(self.program.name, self.run.timeline(bins=bins))
-            if len(found.svg) <= MOST_CHARACTERS or bins == 1:
-                return found
+            picture = run_picture(self.program.name, self.run.timeline(bins=bins))
+            if len(picture.svg) <= MOST_CHARACTERS or bins == 1:
+                return picture
             bins //= 2
 
     def roofline(self) -> SvgPicture:
@@ -344,15 +344,15 @@ def cycle_parts(run: SimResult, unhindered: SimResult, ideal: SimResult) -> Cycl
     begun = min(ideal.cycles, without_network)
     steps = min(steps, looped, begun)
     scans = busiest is not None and busiest.name.startswith(SCANNING)
-    found = {
+    parts = {
         CycleCause.DRAM: without_network - begun,
         CycleCause.NETWORK: run.cycles - without_network,
         CycleCause.TRANSFERS: min(both - looped, begun - steps),
         CycleCause.DATAPATH: 0 if scans else steps,
         CycleCause.SCANNER: steps if scans else 0,
     }
-    found[CycleCause.START_UP] = run.cycles - sum(found.values())
-    return CycleParts(cycles=found, busiest="-" if busiest is None else busiest.name)
+    parts[CycleCause.START_UP] = run.cycles - sum(parts.values())
+    return CycleParts(cycles=parts, busiest="-" if busiest is None else busiest.name)
 
 
 def _busy(units: Iterable[NodeStatistics]) -> list[NodeStatistics]:
@@ -415,10 +415,10 @@ def rows_of(line: Timeline) -> list[PartitionRow]:
     best: dict[tuple[str, int], PartitionRow] = {}
     for pe, (timing, place) in enumerate(line.rows()):
         pattern = timing.node.region or "outside of loops"
-        one = PartitionRow(pattern=pattern, partition=place, unit=timing.node.name, pe=pe)
+        candidate = PartitionRow(pattern=pattern, partition=place, unit=timing.node.name, pe=pe)
         other = best.get((pattern, place))
         if other is None or fired[pe] > fired[other.pe]:
-            best[pattern, place] = one
+            best[pattern, place] = candidate
     order = {pattern: n for n, (pattern, _) in enumerate(best)}
     return sorted(best.values(), key=lambda row: (order[row.pattern], row.partition))
 
@@ -433,9 +433,9 @@ def run_picture(program: str, line: Timeline) -> SvgPicture:
         if row.partition == 0:
             drawn.append(element("text", text=row.pattern, x=16, y=y + 9, font_size=10))
         text = f"{row.partition}"
-        said = hover(f"{row.unit}, partition {row.partition} of {row.pattern}")
+        label = hover(f"{row.unit}, partition {row.partition} of {row.pattern}")
         drawn.append(
-            element("text", said, text=text, x=_LEFT - 6, y=y + 9, text_anchor="end", font_size=9)
+            element("text", label, text=text, x=_LEFT - 6, y=y + 9, text_anchor="end", font_size=9)
         )
         drawn.extend(_bars(line, row, states[row.pe], y))
     cycles = f"cycles {line.first:,} to {line.last:,}"
@@ -465,9 +465,9 @@ def _bars(line: Timeline, row: PartitionRow, states: np.ndarray, y: int) -> Iter
         cause = line.cause(row.pe, bins[0]) if state in (PEState.STARVED, PEState.BLOCKED) else None
         by = f" by {cause}" if cause else ""
         name = PEState(state).name.lower()
-        said = hover(f"{row.unit} {row.partition}: {name}{by} {share:.0%}, {first + 1}-{last}")
+        label = hover(f"{row.unit} {row.partition}: {name}{by} {share:.0%}, {first + 1}-{last}")
         yield element(
-            "rect", said, x=x, y=y, width=width, height=_ROW - 2, fill=COLORS[PEState(state)]
+            "rect", label, x=x, y=y, width=width, height=_ROW - 2, fill=COLORS[PEState(state)]
         )
 
 
@@ -572,9 +572,9 @@ def outcome_of(
 
 def entries_of(operands: Iterable[SparseTensor]) -> int:
     """Stored values of the operands with compressed levels; of all operands if there are none."""
-    given = list(operands)
-    some = [one for one in given if not all(level.full for level in one.format.levels)]
-    return sum(len(one.values) for one in some or given)
+    tensors = list(operands)
+    some = [tensor for tensor in tensors if not all(level.full for level in tensor.format.levels)]
+    return sum(len(tensor.values) for tensor in some or tensors)
 
 
 def changed_times(

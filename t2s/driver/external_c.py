@@ -87,12 +87,12 @@ def emit_plan(
         )
     for step in plan.program.calls:
         library_of(step.mapping.function, step.location)
-    made = _PlanInC(plan.program, binding)
-    made.run()
+    in_c = _PlanInC(plan.program, binding)
+    in_c.run()
     folder = Path(directory)
-    files = write_texts(folder, made.program.texts(plan.program.result), user_location())
+    files = write_texts(folder, in_c.program.texts(plan.program.result), user_location())
     paths = list(files)
-    for name, array in made.program.data.items():
+    for name, array in in_c.program.data.items():
         write_file(folder / name, np.ascontiguousarray(array).tobytes())
         paths.append(folder / name)
     return tuple(paths)
@@ -103,8 +103,8 @@ class _PlanInC:
         self.plan, self.binding = plan, binding
         self.program = CProgram(plan.assignment.semiring, binding.type)
         self.values: dict[str, Value] = {
-            name: np.ascontiguousarray(one) if isinstance(one, np.ndarray) else one
-            for name, one in binding.values.items()
+            name: np.ascontiguousarray(operand) if isinstance(operand, np.ndarray) else operand
+            for name, operand in binding.values.items()
         }
         for name, value in self.values.items():
             self.program.add_input(name, value)
@@ -152,8 +152,10 @@ class _PlanInC:
         )
 
     def _statement(self, assignment: Assignment, location: SourceLocation | None) -> None:
-        made = self.program.add_loops(assignment, self.values, self.binding, location)
-        self.values[assignment.result.tensor] = dense_view(made) if is_dense(made.format) else made
+        result = self.program.add_loops(assignment, self.values, self.binding, location)
+        self.values[assignment.result.tensor] = (
+            dense_view(result) if is_dense(result.format) else result
+        )
 
     def _call(self, step: CallStep) -> None:
         mapping, binding = step.mapping, self.binding
@@ -211,9 +213,9 @@ class _PlanInC:
             )
         for call in calls:
             self.program.add_calls(function, call)
-        made = run_loops(step.meaning, self.values, binding.extents, binding.type)
-        target.reshape(made.shape)[...] = dense_view(made)
-        self.values[step.target] = target.reshape(made.shape)
+        result = run_loops(step.meaning, self.values, binding.extents, binding.type)
+        target.reshape(result.shape)[...] = dense_view(result)
+        self.values[step.target] = target.reshape(result.shape)
 
     def _copy(self, step: CallStep, overwritten: str) -> None:
         """Copy the operand that a function overwrites into its result."""
@@ -329,7 +331,9 @@ def makefile(libraries: Sequence[LibraryOf]) -> str:
     """The Makefile, with the paths and flags of the descriptions."""
     includes, links, flags = [], [], []
     for library in libraries:
-        includes += [f"-I'{one}'" for one in library.includes if not _HEADER.fullmatch(one)]
+        includes += [
+            f"-I'{include}'" for include in library.includes if not _HEADER.fullmatch(include)
+        ]
         flags += [f"'{flag}'" for flag in library.flags]
         for path in library.library_paths:
             links += [f"-L'{path}'", f"-Wl,-rpath,'{path}'"]
@@ -398,10 +402,10 @@ class CProgram:
 
     def add_result(self, name: str, array: Array) -> str:
         """Add a dense array of zeros that a step writes."""
-        made = self._room(f"{name}_values", array)
-        self.known.append((array, made))
+        pointer = self._room(f"{name}_values", array)
+        self.known.append((array, pointer))
         self.computed.add(name)
-        return made
+        return pointer
 
     def _room(self, wanted: str, array: Array) -> str:
         name = self.names.fresh(wanted)
@@ -444,7 +448,7 @@ class CProgram:
         bound = bind_values(assignment, values, binding.extents, binding.type)
         program = bound.program
         sources = {view.name: view.source for view in program.views}
-        made: SparseTensor | None = None
+        result: SparseTensor | None = None
         tensors: dict[str, Any] = {**bound.binding.tensors, **bound.arrays}
         for stage in program.stages:
             name = result_of(stage).tensor
@@ -457,22 +461,27 @@ class CProgram:
                 semiring=program.semiring,
                 location=location,
             )
-            read = {one: ready(tensors[one], binding.type) for one in names_read(stage)}
+            read = {
+                operand_name: ready(tensors[operand_name], binding.type)
+                for operand_name in names_read(stage)
+            }
             if name in sources or loop_stage(run, read).writes != run.writes:
                 source = sources.get(name, name)
                 if source in {access.tensor for access in accesses(assignment.value)}:
                     raise _read_and_written(source, location)
                 raise _converted(source, f"as {assignment.tensor(source).format}", location)
-            for one, operand in read.items():
-                self._find_operand(one, sources.get(one, one), operand, location)
-            made = self._stage(run, read)
-            tensors[name] = made
+            for operand_name, operand in read.items():
+                self._find_operand(
+                    operand_name, sources.get(operand_name, operand_name), operand, location
+                )
+            result = self._stage(run, read)
+            tensors[name] = result
             self.computed.add(name)
             if any(view.source == name for view in program.views):
                 raise _converted(name, "and read in another order", location)
-        if made is None:
+        if result is None:
             raise InternalError("a program has no stage")
-        return made
+        return result
 
     def _find_operand(
         self, name: str, source: str, operand: Any, location: SourceLocation | None
@@ -497,57 +506,57 @@ class CProgram:
         function = c_function(lowered.function, f"loops{self.steps}")
         self.functions.append(function.text)
         self.grows = self.grows or bool(lowered.function.groups)
-        given, places = self._arguments(function, memory.arrays, memory.numbers)
-        self._line(f"if ({function.name}({', '.join(given)}))")
+        arguments, places = self._arguments(function, memory.arrays, memory.numbers)
+        self._line(f"if ({function.name}({', '.join(arguments)}))")
         self._line(f'    stop("{function.name}", 1);')
         memory.call(machine_code(lowered.function).run)
-        made = memory.result()
-        self._keep_result(memory, made, places)
-        return made
+        result = memory.result()
+        self._keep_result(memory, result, places)
+        return result
 
     def _arguments(
         self, function: CFunction, arrays: Mapping[str, Array], numbers: Mapping[str, int]
     ) -> tuple[list[str], dict[str, str]]:
         """The arguments of a call, and the declarations of those that are made for it."""
-        given, places = [], {}
+        arguments, places = [], {}
         for parameter in function.parameters:
             name = parameter.argument.name
             if isinstance(parameter.argument, LoopArray):
-                found = self._pointer(arrays[name])
-                if found is None or parameter.argument.grows:
-                    found = places[name] = self._room(name, arrays[name])
+                argument = self._pointer(arrays[name])
+                if argument is None or parameter.argument.grows:
+                    argument = places[name] = self._room(name, arrays[name])
             elif parameter.by_address:
-                found = places[name] = self.names.fresh(name)
-                self._line(f"int64_t {found} = {numbers[name]};")
+                argument = places[name] = self.names.fresh(name)
+                self._line(f"int64_t {argument} = {numbers[name]};")
             else:
-                found = f"INT64_C({numbers[name]})"
-            given.append(f"&{found}" if parameter.by_address else found)
-        return given, places
+                argument = f"INT64_C({numbers[name]})"
+            arguments.append(f"&{argument}" if parameter.by_address else argument)
+        return arguments, places
 
     def _keep_result(
-        self, memory: StageMemory, made: SparseTensor, places: Mapping[str, str]
+        self, memory: StageMemory, result: SparseTensor, places: Mapping[str, str]
     ) -> None:
         """Remember which arrays of C hold the arrays of a result."""
         name = memory.name
-        self.known.append((made.values, places[values_of(name)]))
+        self.known.append((result.values, places[values_of(name)]))
         above = 1
         for level, (kind, extent) in enumerate(
-            zip(made.format.levels, memory.extents, strict=True)
+            zip(result.format.levels, memory.extents, strict=True)
         ):
             if kind.full:
                 above *= extent
                 continue
             pos, crd = (places[level_array(name, level, array)] for array in ("pos", "crd"))
-            first = all(one.full for one in made.format.levels[:level])
+            first = all(outer.full for outer in result.format.levels[:level])
             if first:
                 self._line(f"for (int64_t at = 1; at <= {above}; at++)")
                 self._line(f"    if ({pos}[at] < {pos}[at - 1])")
                 self._line(f"        {pos}[at] = {pos}[at - 1];")
-            count, length = places[count_of(name, level)], len(made.levels[level]["crd"])
+            count, length = places[count_of(name, level)], len(result.levels[level]["crd"])
             self._line(f"if ({count} != {length})")
             self._line(f'    stop("{plain(name)}, a result of another size,", {count});')
-            self.known.append((made.levels[level]["pos"], pos))
-            self.known.append((made.levels[level]["crd"], crd))
+            self.known.append((result.levels[level]["pos"], pos))
+            self.known.append((result.levels[level]["crd"], crd))
 
     def add_calls(self, function: ExternalFunction, calls: LoopedCalls) -> None:
         """Add loops around calls of a function of a library."""
@@ -557,15 +566,15 @@ class CProgram:
         if not headers_of(library):
             self.prototypes.setdefault(calls.nest.symbol, _prototype(calls.nest))
         self.steps += 1
-        made = c_function(nest_of(calls.nest), f"calls{self.steps}", [FUNCTION])
-        self.functions.append(made.text)
-        given, places = self._arguments(made, calls.arrays, {**calls.numbers, STATUS: 0})
-        names = [parameter.argument.name for parameter in made.parameters]
+        looped = c_function(nest_of(calls.nest), f"calls{self.steps}", [FUNCTION])
+        self.functions.append(looped.text)
+        arguments, places = self._arguments(looped, calls.arrays, {**calls.numbers, STATUS: 0})
+        names = [parameter.argument.name for parameter in looped.parameters]
         for name, array in calls.arrays.items():
             if name.startswith("term ") and name in names:
                 listed = c_number(array[0].item(), _type_of_term(calls.nest, name))
                 self._line(f"{places[name]}[0] = {listed};")
-        self._line(f"if ({made.name}({', '.join(given)}))")
+        self._line(f"if ({looped.name}({', '.join(arguments)}))")
         self._line(f'    stop("{plain(function.name)}", {places[STATUS]});')
 
     # -- the end ----------------------------------------------------------------------------------
@@ -584,15 +593,15 @@ class CProgram:
         self._line("return wrong;")
 
     def _compare(self, name: str, array: Array) -> None:
-        found = self._pointer(array)
-        if found is None:
+        pointer = self._pointer(array)
+        if pointer is None:
             raise InternalError(f"nobody has written {name}")
         if not array.size:
             return
-        base = next(one for one, other in self.known if other == found)
+        base = next(one for one, other in self.known if other == pointer)
         expected = self._load(f"{name}_expected", np.array(base.reshape(-1)))
         self.known.pop()
-        one, other = f"{found}[at]", f"{expected}[at]"
+        one, other = f"{pointer}[at]", f"{expected}[at]"
         same = f"{one} == {other}"
         if base.dtype.kind == "f":
             bound = "1e-4" if base.dtype.itemsize == 4 else "1e-10"
@@ -604,9 +613,9 @@ class CProgram:
 
     def texts(self, result: str) -> dict[str, str]:
         """The text files by name."""
-        headers = [one for library in self.libraries for one in headers_of(library)]
+        headers = [header for library in self.libraries for header in headers_of(library)]
         lines = [f"// {one_line(result)}, by external functions and loops: written by t2s"]
-        lines += [f'#include "{one}"' for one in dict.fromkeys(headers)]
+        lines += [f'#include "{header}"' for header in dict.fromkeys(headers)]
         lines += [HEAD, *self.prototypes.values(), "", HELPERS]
         lines += [GROWING] if self.grows else []
         lines += self.functions

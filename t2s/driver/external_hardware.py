@@ -91,18 +91,18 @@ def from_design(
         )
     known = constants_of(design, constants)
     capability, open_sizes = _sized(design, known)
-    made = FuncDesign(design) if placed is None else placed
-    on = device_for(made, device)
+    timed = FuncDesign(design) if placed is None else placed
+    on = device_for(timed, device)
     name = design.name
 
     def run(arrays: Mapping[str, Any]) -> tuple[Any, int]:
         sizes = _sizes_of(design, capability, known, open_sizes, arrays)
-        result = simulate(made, {**arrays, **sizes}, device=on, progress=False)
+        result = simulate(timed, {**arrays, **sizes}, device=on, progress=False)
         return result.outputs[name], result.cycles
 
     @lru_cache(maxsize=1)
     def exact() -> int:
-        return cycles(made, known, device=on, progress=False)
+        return cycles(timed, known, device=on, progress=False)
 
     hardware = Hardware(
         kind=HardwareKind.ARRAY,
@@ -131,9 +131,11 @@ def _sized(
     if not names:
         return capability_of(freeze(output_funcs(design), known)), {}
     samples = [{name: size + 2 * at for at, name in enumerate(names)} for size in _SAMPLES]
-    made = [capability_of(freeze(output_funcs(design), {**known, **sample})) for sample in samples]
-    extents = [extents_of(one.condition) for one in made]
-    first = made[0]
+    capabilities = [
+        capability_of(freeze(output_funcs(design), {**known, **sample})) for sample in samples
+    ]
+    extents = [extents_of(one.condition) for one in capabilities]
+    first = capabilities[0]
     variables: dict[str, list[str]] = {name: [] for name in names}
     conditions: list[Condition] = []
     for variable, extent in extents[0].items():
@@ -179,8 +181,8 @@ def _sizes_of(
             shape = np.shape(arrays[access.tensor])
             asked = tuple(extents[name] for name in access.variables)
             if asked != shape:
-                wanted, found = (" x ".join(map(str, one)) for one in (asked, shape))
-                why = f"it asks for {access.tensor} of {wanted}, and is given {found}"
+                wanted, got = (" x ".join(map(str, lengths)) for lengths in (asked, shape))
+                why = f"it asks for {access.tensor} of {wanted}, and is given {got}"
                 raise _no_open_size(design, why)
     return sizes
 
@@ -276,8 +278,8 @@ def _of_assignment(
     dense = not capability.needs_of(result).formats
 
     def run(tensors: Mapping[str, Any]) -> tuple[Any, int]:
-        made, count = hardware.run(tensors)
-        return made.to_dense() if dense else made, count
+        result, count = hardware.run(tensors)
+        return result.to_dense() if dense else result, count
 
     function = Hardware(
         kind=hardware.kind,
@@ -344,25 +346,25 @@ def capability_of(program: TemporalProgram) -> Capability:
             for name in dict.fromkeys((*result.variables, *_variables(value)))
         )
     )
-    made = Capability(
+    capability = Capability(
         result=result,
         value=value,
         condition=condition,
         types=(function.type,),
         location=function.location,
     )
-    verify_capability(made)
-    return made
+    verify_capability(capability)
+    return capability
 
 
 def extents_of(condition: Condition) -> dict[str, int]:
     """The extents in the condition of ``capability_of``."""
-    found = {}
-    for one in condition.parts if isinstance(condition, AllOf) else ():
-        match one:
+    extents = {}
+    for part in condition.parts if isinstance(condition, AllOf) else ():
+        match part:
             case Compared(left=VariableExtent(variable=name), right=WholeNumber(value=extent)):
-                found[name] = extent
-    return found
+                extents[name] = extent
+    return extents
 
 
 def _variables(value: Expression) -> tuple[str, ...]:
@@ -448,10 +450,10 @@ class _Notation:
                         return other
         raise self._no_sum(update)
 
-    def _is_own(self, one: Expr, update: Definition) -> bool:
+    def _is_own(self, value: Expr, update: Definition) -> bool:
         """Whether an expression reads the element that the update writes."""
-        own = isinstance(one, Read) and one.source == self.function.name
-        return own and isinstance(one, Read) and one.indices == update.target
+        own = isinstance(value, Read) and value.source == self.function.name
+        return own and isinstance(value, Read) and value.indices == update.target
 
     def _reads_own(self, value: Expr) -> bool:
         return any(read.source == self.function.name for read in reads(value))
@@ -471,7 +473,7 @@ class _Notation:
     def _plain(
         self, indices: tuple[Expr, ...], location: SourceLocation | None, name: str
     ) -> tuple[str, ...]:
-        found = []
+        names = []
         for index in indices:
             if not isinstance(index, Index):
                 raise _refused(
@@ -480,8 +482,8 @@ class _Notation:
                     "a variable in each subscript",
                     show(index),
                 )
-            found.append(index.name)
-        return tuple(found)
+            names.append(index.name)
+        return tuple(names)
 
     def _expression(self, value: Expr, definition: Definition) -> Expression:
         match value:
@@ -519,18 +521,18 @@ class _Notation:
 
     def extents(self) -> dict[str, int]:
         """The extent of each variable."""
-        found: dict[str, int] = {}
+        extents: dict[str, int] = {}
         for definition in self.function.definitions:
             for dimension in definition.domain:
                 extent = self._extent(dimension, definition)
-                if found.setdefault(dimension.name, extent) != extent:
+                if extents.setdefault(dimension.name, extent) != extent:
                     raise _refused(
-                        f"{dimension.name} goes to {extent} and to {found[dimension.name]}",
+                        f"{dimension.name} goes to {extent} and to {extents[dimension.name]}",
                         definition.location,
                         "one extent of each variable",
                         dimension.name,
                     )
-        return found
+        return extents
 
     @staticmethod
     def _extent(dimension: Dimension, definition: Definition) -> int:
@@ -549,11 +551,11 @@ class _Notation:
         shapes = {source.name: source for source in self.program.inputs}
         for access in accesses(value):
             shape = tuple(extents[name] for name in access.variables)
-            given = shapes[access.tensor].shape
-            if shape != given:
+            declared = shapes[access.tensor].shape
+            if shape != declared:
                 raise _refused(
                     f"a part of {access.tensor} is read",
                     access.location or self.function.location,
-                    f"the whole of {access.tensor}, {' x '.join(map(str, given))}",
+                    f"the whole of {access.tensor}, {' x '.join(map(str, declared))}",
                     " x ".join(map(str, shape)),
                 )

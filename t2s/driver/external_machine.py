@@ -63,10 +63,13 @@ def calibrate(functions: Sequence[ExternalFunction] | None = None) -> HostMachin
 
     if functions is None:
         functions = [function for name in CORE for function in LIBRARIES[name].functions.values()]
-    there = [one for one in functions if one.library is None or availability(one.library).there]
+    present = [one for one in functions if one.library is None or availability(one.library).there]
     start = _start()
     rates = tuple(
-        found for one in there if one.hardware is None for found in _function_rates(one, start)
+        measured
+        for one in present
+        if one.hardware is None
+        for measured in _function_rates(one, start)
     )
     copy, transpose = _copies()
     convert, scan = _conversions()
@@ -132,9 +135,9 @@ def _start() -> float:
 
     function = LIBRARIES["blas"].functions["dgemv"]
     plan = _plan_of(function, batch=False)
-    given, _ = _inputs(plan.assignment, 1, function, 1)
-    plan.run(given)
-    return max(1e-6, min(plan.run(given).steps[-1].seconds for _ in range(5 * RUNS)))
+    inputs, _ = _inputs(plan.assignment, 1, function, 1)
+    plan.run(inputs)
+    return max(1e-6, min(plan.run(inputs).steps[-1].seconds for _ in range(5 * RUNS)))
 
 
 def _plan_of(function: ExternalFunction, *, batch: bool) -> ExternalPlan:
@@ -175,7 +178,7 @@ def _inputs(
     """Operands of this size, and the fraction of iterations that sparse ones leave."""
     kinds = function.capability.types
     kind = kinds[0].numpy if kinds else np.dtype(np.float64)
-    found: dict[str, Any] = {}
+    inputs: dict[str, Any] = {}
     share = 1.0
     for access in dict.fromkeys(accesses(assignment.value)):
         shape = tuple(calls if name == BATCH else size for name in access.variables)
@@ -184,10 +187,10 @@ def _inputs(
         if not all(level.full for level in format.levels):
             values = _sparse(size).astype(kind)
             share *= np.count_nonzero(values) / values.size
-            found[access.tensor] = from_dense(values, format)
+            inputs[access.tensor] = from_dense(values, format)
         else:
-            found[access.tensor] = values
-    return found, share
+            inputs[access.tensor] = values
+    return inputs, share
 
 
 def _sparse(size: int, density: float = DENSITY) -> Any:
@@ -200,12 +203,12 @@ def _sparse(size: int, density: float = DENSITY) -> Any:
 
 def _best(work: Any) -> float:
     """The shortest of a few runs, in seconds."""
-    found = []
+    times = []
     for _ in range(RUNS):
         begun = perf_counter()
         work()
-        found.append(perf_counter() - begun)
-    return max(min(found), 1e-9)
+        times.append(perf_counter() - begun)
+    return max(min(times), 1e-9)
 
 
 def _copies() -> tuple[float, float]:

@@ -243,10 +243,10 @@ class _PlanRun:
                 zero = self.program.assignment.semiring.zero
                 if modes != tuple(range(len(modes))):
                     value = in_order(value, modes)
-                made = stored_as(value, format, zero)
+                stored = stored_as(value, format, zero)
                 dense = all(level.full for level in format.levels) and format.plain
-                copied = bytes_of(made)
-                return dense_view(made) if dense else made, StepRecord(copied=copied)
+                copied = bytes_of(stored)
+                return dense_view(stored) if dense else stored, StepRecord(copied=copied)
             case LoopsStep(assignment=assignment):
                 return self._computed(assignment), StepRecord()
             case CallStep():
@@ -314,9 +314,9 @@ class _PlanRun:
         mapping = step.mapping
         if condition_holds(mapping, extents):
             return (), None
-        found = tiles_for(mapping, extents, pad=step.pads) if step.tiles else None
-        if found is not None:
-            return found, None
+        tiles = tiles_for(mapping, extents, pad=step.pads) if step.tiles else None
+        if tiles is not None:
+            return tiles, None
         shown = ", ".join(
             f"{name} is {np.prod([extents[part] for part in name.split('*')], dtype=int)}"
             for name in names_of(mapping.condition)

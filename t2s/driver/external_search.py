@@ -65,9 +65,9 @@ class FoundPlan:
     def __str__(self) -> str:
         lines = [f"{self.what}: {shown_seconds(self.seconds)} predicted"]
         lines += [
-            f"  {shown_seconds(one.seconds)}{' exact' if one.exact else ''}, {one.why}: "
-            f"{type(one.step).__name__.removesuffix('Step').lower()}"
-            for one in self.ranked.prediction.steps
+            f"  {shown_seconds(step.seconds)}{' exact' if step.exact else ''}, {step.why}: "
+            f"{type(step.step).__name__.removesuffix('Step').lower()}"
+            for step in self.ranked.prediction.steps
         ]
         return "\n".join(lines)
 
@@ -148,8 +148,8 @@ class FoundPlans(NotebookDisplay):
     def misses(self) -> tuple[str, ...]:
         """For functions that compute no part: the first rule that failed, for the nearest part."""
         used = {mapping.function for mapping in self.mappings}
-        for one in self.plans:  # parts that read a workspace are not parts of the statement
-            used |= {step.mapping.function for step in one.plan.program.calls}
+        for found in self.plans:  # parts that read a workspace are not parts of the statement
+            used |= {step.mapping.function for step in found.plan.program.calls}
         task = self.task
         return tuple(
             f"{function.name} computes no part: "
@@ -190,13 +190,13 @@ class FoundPlans(NotebookDisplay):
                 given=f"top={top!r}, runs={runs!r}",
             )
         tuned = []
-        for one in self.plans[:top]:
-            one.plan.run(
+        for found in self.plans[:top]:
+            found.plan.run(
                 inputs, type=type
             )  # the first run compiles the loops, which should not count
-            results = [one.plan.run(inputs, type=type) for _ in range(runs)]
+            results = [found.plan.run(inputs, type=type) for _ in range(runs)]
             best = min(results, key=lambda result: result.seconds)
-            tuned.append(TunedPlan(found=one, measured=best.seconds, result=best))
+            tuned.append(TunedPlan(found=found, measured=best.seconds, result=best))
         return TuneReport(plans=tuple(tuned))
 
     def __repr__(self) -> str:
@@ -268,84 +268,84 @@ def search(
     Ctrl-C ends the search with the best plans so far.
     """
     where = user_location()
-    made = with_semiring(assignment_of(assignment), semiring)
+    stated = with_semiring(assignment_of(assignment), semiring)
     checked_kind("the machine", machine, HostMachine, "such as external.calibrate()")
-    kept = as_int(limit)
-    if kept is None or kept < 1:
+    most = as_int(limit)
+    if most is None or most < 1:
         raise UserError(
             "a search keeps a number of plans",
             location=where,
             expected="limit, 1 or more",
             given=repr(limit),
         )
-    facts = facts_for(made, inputs, shapes, densities, type, where)
-    there, missing = _available(_listed(functions, where))
-    known, others = _of_type(there, facts.type)
+    facts = facts_for(stated, inputs, shapes, densities, type, where)
+    present, missing = _available(_listed(functions, where))
+    known, others = _of_type(present, facts.type)
     allowed = _reshape(reshape, where)
     task = SearchTask(
-        assignment=made,
+        assignment=stated,
         functions=known,
         reshape=allowed,
         facts=facts,
         machine=machine,
         resolver=PlanResolver(),
-        limit=kept,
+        limit=most,
         location=where,
     )
     mapped: tuple[MappedPart, ...] = ()
     interrupted = False
     with SearchBar(progress) as bar:
-        found = PlanSearch(task, bar.show)
+        plan_search = PlanSearch(task, bar.show)
         try:
-            mapped = candidates(made, known, allowed, facts.extents)
-            found.run()
+            mapped = candidates(stated, known, allowed, facts.extents)
+            plan_search.run()
         except KeyboardInterrupt:
             interrupted = True
     return FoundPlans(
-        assignment=made,
+        assignment=stated,
         mappings=mapped,
-        plans=tuple(_found(made, one) for one in found.kept),
-        tried=found.tried,
+        plans=tuple(_found(stated, ranked) for ranked in plan_search.kept),
+        tried=plan_search.tried,
         skipped=(*missing, *others),
         task=task,
         interrupted=interrupted,
     )
 
 
-def _found(assignment: Assignment, one: RankedPlan) -> FoundPlan:
-    plan = ExternalPlan(assignment, one.schedule, assignment.semiring)
-    return FoundPlan(ranked=one, schedule=schedule_text(one.schedule), plan=plan)
+def _found(assignment: Assignment, ranked: RankedPlan) -> FoundPlan:
+    plan = ExternalPlan(assignment, ranked.schedule, assignment.semiring)
+    return FoundPlan(ranked=ranked, schedule=schedule_text(ranked.schedule), plan=plan)
 
 
 def _listed(functions: Functions, where: SourceLocation) -> tuple[ExternalFunction, ...]:
     """The listed functions, each once."""
     from t2s.libraries.registry import LIBRARIES, Library, function_named
 
-    found: dict[ExternalFunction, None] = {}
+    listed: dict[ExternalFunction, None] = {}
     if functions is None:
         functions = tuple(LIBRARIES)
-    given = [functions] if isinstance(functions, str | Library | ExternalFunction) else functions
-    if not isinstance(given, Iterable):
-        given = [given]
-    for one in given:
-        match one:
+    entries = [functions] if isinstance(functions, str | Library | ExternalFunction) else functions
+    if not isinstance(entries, Iterable):
+        entries = [entries]
+    for entry in entries:
+        match entry:
             case ExternalFunction():
-                found[one] = None
+                listed[entry] = None
             case Library():
-                found.update(dict.fromkeys(one.functions.values()))
-            case str() if one in LIBRARIES:
-                found.update(dict.fromkeys(LIBRARIES[one].functions.values()))
+                listed.update(dict.fromkeys(entry.functions.values()))
+            case str() if entry in LIBRARIES:
+                listed.update(dict.fromkeys(LIBRARIES[entry].functions.values()))
             case str():
-                found[function_named(one, where)] = None
+                listed[function_named(entry, where)] = None
             case _:
                 raise UserError(
                     "a search takes functions",
                     location=where,
                     expected="external functions, libraries such as external.blas, or their names",
-                    given=repr(one)[:200],
+                    given=repr(entry)[:200],
                 )
-    _check_names_differ(found, where)
-    return tuple(found)
+    _check_names_differ(listed, where)
+    return tuple(listed)
 
 
 def _check_names_differ(functions: Iterable[ExternalFunction], where: SourceLocation) -> None:
@@ -375,38 +375,38 @@ def _available(
     """The functions whose libraries are available, and a line for each other library."""
     from t2s.libraries.calling import Availability, availability
 
-    there: list[ExternalFunction] = []
+    available: list[ExternalFunction] = []
     missing: dict[Availability, list[str]] = {}
     for function in functions:
-        found = availability(function.library) if function.library is not None else None
-        if found is None or found.there:
-            there.append(function)
+        state = availability(function.library) if function.library is not None else None
+        if state is None or state.there:
+            available.append(function)
         else:
-            missing.setdefault(found, []).append(function.name)
+            missing.setdefault(state, []).append(function.name)
     skipped = (
-        f"{_skipped(names)}: {found.name} is not there: {found.why_not}"
-        for found, names in missing.items()
+        f"{_skipped(names)}: {state.name} is not there: {state.why_not}"
+        for state, names in missing.items()
     )
-    return tuple(there), tuple(skipped)
+    return tuple(available), tuple(skipped)
 
 
 def _of_type(
     functions: tuple[ExternalFunction, ...], type: Type | None
 ) -> tuple[tuple[ExternalFunction, ...], tuple[str, ...]]:
     """The functions that compute in a type, if it is known, and a line for the others."""
-    there: list[ExternalFunction] = []
+    computing: list[ExternalFunction] = []
     others: dict[str, list[str]] = {}
     for function in functions:
         types = function.capability.types
         if type is None or not types or type in types:
-            there.append(function)
+            computing.append(function)
         else:
             others.setdefault(" or ".join(map(str, types)), []).append(function.name)
     lines = (
         f"{_skipped(names)}: what is computed is {type}, and not {types}"
         for types, names in others.items()
     )
-    return tuple(there), tuple(lines)
+    return tuple(computing), tuple(lines)
 
 
 def _skipped(names: list[str]) -> str:
@@ -416,11 +416,11 @@ def _skipped(names: list[str]) -> str:
     return f"{', '.join(names[:SKIPPED_NAMES])}{rest} {are} skipped"
 
 
-def _reshape(given: Reshape | str, where: SourceLocation) -> Reshape:
-    if isinstance(given, Reshape):
-        return given
-    names = [one.name for one in fields(Reshape)]
-    words = given.split() if isinstance(given, str) else [repr(given)]
+def _reshape(reshape: Reshape | str, where: SourceLocation) -> Reshape:
+    if isinstance(reshape, Reshape):
+        return reshape
+    names = [field.name for field in fields(Reshape)]
+    words = reshape.split() if isinstance(reshape, str) else [repr(reshape)]
     for word in words:
         if word not in names:
             raise UserError(
@@ -439,8 +439,8 @@ def schedule_text(schedule: Schedule) -> str:
     return ", ".join(map(_text, schedule.directives))
 
 
-def _text(one: LoopDirective) -> str:
-    match one:
+def _text(directive: LoopDirective) -> str:
+    match directive:
         case FixVariables(variables=names):
             return f"fix({','.join(names)})"
         case PromoteOperand(tensor=tensor, position=position):
@@ -453,25 +453,25 @@ def _text(one: LoopDirective) -> str:
             return f"assume({condition})"
         case BindPart(value=value, function=function):
             part = _spaceless(print_expression(value))
-            return f"bind({','.join((part, function_name(function), *_options(one)))})"
+            return f"bind({','.join((part, function_name(function), *_options(directive)))})"
         case MapPart(value=value, function=function):
             part = _spaceless(print_expression(value))
-            return f"map({','.join((part, function_name(function), *_options(one)))})"
+            return f"map({','.join((part, function_name(function), *_options(directive)))})"
     raise UnsupportedError(
         "this directive has no text",
-        location=one.location,
+        location=directive.location,
         expected="directives of plans",
-        given=type(one).__name__,
+        given=type(directive).__name__,
     )
 
 
-def _options(one: BindPart | MapPart) -> list[str]:
+def _options(directive: BindPart | MapPart) -> list[str]:
     """The options after the function of a directive."""
-    found = ["trusted"] if one.trusted else []
-    if isinstance(one, MapPart):
-        found += ["densify"] if one.densify else []
-        found += [] if one.pad else ["pad=False"]
-    return [*found, *([] if one.fallback else ["else_=None"])]
+    options = ["trusted"] if directive.trusted else []
+    if isinstance(directive, MapPart):
+        options += ["densify"] if directive.densify else []
+        options += [] if directive.pad else ["pad=False"]
+    return [*options, *([] if directive.fallback else ["else_=None"])]
 
 
 def _spaceless(text: str) -> str:
@@ -505,11 +505,11 @@ def schedule(text: str, functions: Iterable[ExternalFunction] = ()) -> Schedule:
                 location=where,
                 expected="functions with names of their own",
             )
-    made = parse_schedule(text, location=where)
+    parsed = parse_schedule(text, location=where)
     directives = tuple(
         replace(directive, function=known.get(directive.function, directive.function))
         if isinstance(directive, BindPart | MapPart) and isinstance(directive.function, str)
         else directive
-        for directive in made.directives
+        for directive in parsed.directives
     )
     return Schedule(directives=directives)

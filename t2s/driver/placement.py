@@ -236,12 +236,12 @@ class Placement(Design, NotebookDisplay):
         return placement_html(self.placed)
 
 
-def _refuse_name(what: str, given: object, names: Sequence[str]) -> NoReturn:
+def _refuse_name(what: str, name: object, names: Sequence[str]) -> NoReturn:
     raise UserError(
-        f"unknown {what} {given!r}",
+        f"unknown {what} {name!r}",
         location=user_location(),
         expected=f"one of {', '.join(names)}",
-        given=repr(given),
+        given=repr(name),
     )
 
 

@@ -69,10 +69,10 @@ def bind_plan(
     inputs = named_inputs(inputs)
     read = tuple(dict.fromkeys(access.tensor for access in accesses(assignment.value)))
     check_names(read, inputs)
-    made = {name: _given(inputs[name], assignment.tensor(name).format) for name in read}
-    extents = extents_of(assignment, {name: one.shape for name, one in made.items()})
+    read_values = {name: _given(inputs[name], assignment.tensor(name).format) for name in read}
+    extents = extents_of(assignment, {name: operand.shape for name, operand in read_values.items()})
     if type is None:
-        type = value_type(assignment, [one.dtype for one in made.values()])
+        type = value_type(assignment, [operand.dtype for operand in read_values.values()])
     if type == BOOL:
         raise UnsupportedError(
             "plans do not compute bools",
@@ -82,8 +82,8 @@ def bind_plan(
         )
     check_type(assignment, type)
     values: dict[str, Value] = {}
-    for name, one in made.items():
-        value = _stored(one, inputs[name], assignment, name)
+    for name, operand in read_values.items():
+        value = _stored(operand, inputs[name], assignment, name)
         values[name] = _typed(value, type, name)
         if assignment.semiring.add is not Op.ADD:
             check_members(assignment.semiring, _values(values[name]), name)
@@ -100,13 +100,13 @@ def _given(value: Any, format: Format) -> Value:
     return tensor(value)
 
 
-def _stored(one: Value, given: Any, assignment: Assignment, name: str) -> Value:
-    if isinstance(one, np.ndarray):
-        return one
-    as_array = not isinstance(given, SparseTensor)
-    filled = filled_tensor(one, assignment.semiring.zero, as_array=as_array)
-    made = filled.convert(assignment.tensor(name).format)
-    return dense_view(made) if is_dense(made.format) else made
+def _stored(value: Value, source: Any, assignment: Assignment, name: str) -> Value:
+    if isinstance(value, np.ndarray):
+        return value
+    as_array = not isinstance(source, SparseTensor)
+    filled = filled_tensor(value, assignment.semiring.zero, as_array=as_array)
+    converted = filled.convert(assignment.tensor(name).format)
+    return dense_view(converted) if is_dense(converted.format) else converted
 
 
 def _typed(value: Value, type: Type, name: str) -> Value:
@@ -140,12 +140,12 @@ def in_order(value: Value, modes: Sequence[int]) -> Value:
 
 def places_of(values: Mapping[str, Value]) -> dict[str, Array]:
     """Masks of where sparse tensors store values; dense ones store everything."""
-    found = {}
+    places = {}
     for name, value in values.items():
         if isinstance(value, SparseTensor) and not all(level.full for level in value.format.levels):
-            found[name] = np.zeros(value.shape, np.bool_)
-            found[name][tuple(value.coordinates()[0].T)] = True
-    return found
+            places[name] = np.zeros(value.shape, np.bool_)
+            places[name][tuple(value.coordinates()[0].T)] = True
+    return places
 
 
 def stored_as(value: Value, format: Format, zero: float | int) -> SparseTensor:
@@ -177,7 +177,7 @@ def facts_for(
             given="both" if inputs is not None else "none of them",
         )
     read = tuple(dict.fromkeys(access.tensor for access in accesses(assignment.value)))
-    found: dict[str, TensorFacts] = {}
+    facts: dict[str, TensorFacts] = {}
     for name in read:
         declared = assignment.tensor(name)
         shape = tuple((shapes or {}).get(name, declared.shape or ()))
@@ -201,25 +201,25 @@ def facts_for(
                 given=f"shape {' x '.join(map(str, full))}",
             )
         count = float(np.prod(full, dtype=float)) * share
-        found[name] = facts_of(full, declared.format, count)
-    extents = extents_of(assignment, {name: one.shape for name, one in found.items()})
+        facts[name] = facts_of(full, declared.format, count)
+    extents = extents_of(assignment, {name: known.shape for name, known in facts.items()})
     kind = Float(32) if type is None else type
-    return PlanFacts(extents=extents, tensors=found, itemsize=kind.bits // 8, type=type)
+    return PlanFacts(extents=extents, tensors=facts, itemsize=kind.bits // 8, type=type)
 
 
 def facts_of_binding(binding: PlanBinding, assignment: Assignment) -> PlanFacts:
     """Facts about the inputs of a plan; stored values are counted."""
-    found = {}
+    facts = {}
     for name, value in binding.values.items():
         if isinstance(value, SparseTensor):
             format = assignment.tensor(name).format
-            found[name] = facts_of(value.shape, format, float(len(value.values)))
+            facts[name] = facts_of(value.shape, format, float(len(value.values)))
         else:
             order = order_in_memory(value)
-            found[name] = TensorFacts(shape=value.shape, stored=value.size, order=order)
+            facts[name] = TensorFacts(shape=value.shape, stored=value.size, order=order)
     return PlanFacts(
         extents=binding.extents,
-        tensors=found,
+        tensors=facts,
         itemsize=binding.kind.itemsize,
         type=binding.type,
     )

@@ -108,14 +108,14 @@ def _hidden(steps: Sequence[StepResult]) -> float:
     """Seconds of transfers that are hidden behind the computation of devices."""
     hidden = 0.0
     devices: dict[str, list[float]] = {}
-    for one in steps:
-        match one.step:
+    for result in steps:
+        match result.step:
             case MoveStep(link=link, source=source, target=target) if link.overlaps:
                 for memory in (source, target):
-                    devices.setdefault(memory.name, [0.0, 0.0])[0] += one.times.transfers
+                    devices.setdefault(memory.name, [0.0, 0.0])[0] += result.times.transfers
             case CallStep(mapping=mapping) if mapping.function.hardware is not None:
                 device = mapping.function.hardware.memory.name
-                devices.setdefault(device, [0.0, 0.0])[1] += one.times.simulated
+                devices.setdefault(device, [0.0, 0.0])[1] += result.times.simulated
     for transfers, computing in devices.values():
         hidden += min(transfers, computing)
     return hidden
@@ -168,8 +168,8 @@ def call_record(
     if hardware.link is not None and tally.partial:
         total = bytes_of(value)
         record.moved = tally.partial + total
-        back, there = hardware.link.seconds(tally.partial), hardware.link.seconds(total)
-        record.times += PlanTimes(transfers=back + there)
+        back, whole = hardware.link.seconds(tally.partial), hardware.link.seconds(total)
+        record.times += PlanTimes(transfers=back + whole)
         record.note = "; ".join((*([note] if note else []), "partial results summed by the host"))
     return record
 
@@ -326,15 +326,15 @@ def plan_picture(drawn: DrawnPlan) -> SvgPicture:
     parts += _arrows(drawn, rows)
     if drawn.steps:
         parts += _bars(drawn)
-    said = [print_step(step) for step in rows]
+    lines = [print_step(step) for step in rows]
     if drawn.steps:
-        said = [str(one) for one in drawn.steps]
+        lines = [str(result) for result in drawn.steps]
     return picture(
         _LEFT + _WIDTH + _LANE + (_BARS if drawn.steps else 20),
         drawn.top(len(rows)) + 30,
         *parts,
         title=f"plan of {title}",
-        description="; ".join(said),
+        description="; ".join(lines),
     )
 
 
@@ -383,8 +383,8 @@ def _box(y: int, number: int, step: Step) -> str:
 def _giver(steps: Sequence[Step], number: int, name: str) -> int | None:
     """The last step before this one that wrote or moved a tensor; ``None`` for inputs."""
     for at in range(number - 1, -1, -1):
-        one = steps[at]
-        if target_of(one) == name or (isinstance(one, MoveStep) and one.tensor == name):
+        step = steps[at]
+        if target_of(step) == name or (isinstance(step, MoveStep) and step.tensor == name):
             return at
     return None
 
@@ -456,8 +456,8 @@ def _legend() -> Iterator[str]:
     x = _LEFT
     for name, color in TIMES:
         yield element("rect", x=x, y=32, width=10, height=10, fill=color)
-        said = "transfers, predicted" if name == "transfers" else name
-        yield element("text", text=said, x=x + 14, y=41, font_size=11)
+        label = "transfers, predicted" if name == "transfers" else name
+        yield element("text", text=label, x=x + 14, y=41, font_size=11)
         x += 110
 
 
@@ -473,8 +473,8 @@ def _bars(drawn: DrawnPlan) -> Iterator[str]:
             if seconds <= 0:
                 continue
             wide = max(1.0, _LONGEST * seconds / longest)
-            said = hover(f"{shown_seconds(seconds)} {name}")
-            yield element("rect", said, x=x, y=y, width=wide, height=14, fill=color)
+            label = hover(f"{shown_seconds(seconds)} {name}")
+            yield element("rect", label, x=x, y=y, width=wide, height=14, fill=color)
             x += wide
         yield element("text", text=shown_seconds(step.seconds), x=x + 6, y=y + 12, font_size=11)
         more = [f"{step.calls} call{'s' if step.calls > 1 else ''}"] if step.calls else []

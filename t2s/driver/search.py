@@ -110,14 +110,14 @@ class Found(NotebookDisplay):
         def costs(found: FoundDesign) -> tuple[int, ...]:
             return found.cycles, found.dsp, found.ram, found.bytes
 
-        kept: list[FoundDesign] = []
+        front: list[FoundDesign] = []
         for found in self.designs:
             if not any(
                 all(a <= b for a, b in zip(costs(other), costs(found), strict=True))
-                for other in kept
+                for other in front
             ):
-                kept.append(found)
-        return tuple(kept)
+                front.append(found)
+        return tuple(front)
 
     def program(self) -> str:
         """The best design as the Python lines that make it; see ``t2s.program``."""
@@ -374,16 +374,16 @@ def _random_inputs(
     return arrays | {parameter.name: 2 for parameter in program.parameters}
 
 
-def _limit(name: str, given: int | None, available: int | None) -> int | None:
-    if given is None:
+def _limit(name: str, limit: int | None, available: int | None) -> int | None:
+    if limit is None:
         return available
-    number = as_int(given)
+    number = as_int(limit)
     if number is None or number < 0:
         raise UserError(
             f"{name}= must be a number of blocks",
             location=user_location(),
             expected=f"an integer of at least 0, or None for those of the device ({available})",
-            given=repr(given),
+            given=repr(limit),
         )
     return number
 

@@ -35,7 +35,7 @@ def sample_of(assignment: Assignment, inputs: Mapping[str, Any], seed: int) -> S
     Rows are sorted by their number of entries, and one is drawn from each of equal groups; the
     longest is always there.
     """
-    if not inputs or not all(isinstance(one, SparseTensor) for one in inputs.values()):
+    if not inputs or not all(isinstance(tensor, SparseTensor) for tensor in inputs.values()):
         return None
     read = [access for access in accesses(assignment.value) if access.variables]
     if not read:
@@ -67,7 +67,7 @@ def sample_of(assignment: Assignment, inputs: Mapping[str, Any], seed: int) -> S
         taken[access.tensor] = from_coordinates(
             table[inside], values[inside], shape, whole.format, fill=whole.fill
         )
-    taken |= {name: one for name, one in inputs.items() if name not in taken}
+    taken |= {name: tensor for name, tensor in inputs.items() if name not in taken}
     return Sample(
         variable=variable,
         count=count,
@@ -91,15 +91,15 @@ def _without_extent(assignment: Assignment, variable: str, count: int) -> Assign
     every = (assignment.result, *accesses(assignment.value))
     variables = {access.tensor: access.variables for access in every}
     tensors = tuple(
-        one
-        if one.shape is None
+        declared
+        if declared.shape is None
         else replace(
-            one,
+            declared,
             shape=tuple(
                 count if name == variable else size
-                for name, size in zip(variables[one.name], one.shape, strict=True)
+                for name, size in zip(variables[declared.name], declared.shape, strict=True)
             ),
         )
-        for one in assignment.tensors
+        for declared in assignment.tensors
     )
     return replace(assignment, tensors=tensors)

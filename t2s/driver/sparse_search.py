@@ -216,7 +216,7 @@ def _space(
         raise _wrong("levels= must be letters of level formats", 'such as "ds" or "dsb"', levels)
     csf(1) if set(levels) <= {"d", "s"} else parse_format(f"A:{levels}", location=where)
     tensors = {name: tensor(inputs[name]) for name in read_names}
-    extents = extents_of(assignment, {name: one.shape for name, one in tensors.items()})
+    extents = extents_of(assignment, {name: operand.shape for name, operand in tensors.items()})
     letters: dict[str, tuple[str, ...]] = {}
     for name in names:
         declared = assignment.tensor(name).format
@@ -398,9 +398,9 @@ class _Search:
         best: int | None = None
         for done, index in enumerate(order):
             limit = None if best is None else int(best * 4)
-            found = self._run_sample(index, sample, limit)
-            if found.ended:
-                best = found.cycles if best is None else min(best, found.cycles)
+            outcome = self._run_sample(index, sample, limit)
+            if outcome.ended:
+                best = outcome.cycles if best is None else min(best, outcome.cycles)
             self._report(done + 1, len(order))
         ranked = sorted(
             (self.samples[index].cycles, index)
@@ -416,18 +416,18 @@ class _Search:
     def _run_full(self, index: int) -> None:
         best = self._best()
         limit = None if best is None else self.full[best].cycles
-        found = self._guarded(index, self.points[index].kernel, self.inputs, limit)
-        if found is not None:
-            self.full[index] = found
+        outcome = self._guarded(index, self.points[index].kernel, self.inputs, limit)
+        if outcome is not None:
+            self.full[index] = outcome
 
     def _run_sample(self, index: int, sample: Sample, limit: int | None) -> _Outcome:
         point = self.points[index]
         stored = with_formats(sample.assignment, dict(point.candidate.formats))
         kernel = point.candidate.kernel(stored)
-        found = self._guarded(index, kernel, sample.inputs, limit)
-        found = found or _Outcome(cycles=0, ended=False)
-        self.samples[index] = found
-        return found
+        outcome = self._guarded(index, kernel, sample.inputs, limit)
+        outcome = outcome or _Outcome(cycles=0, ended=False)
+        self.samples[index] = outcome
+        return outcome
 
     def _guarded(
         self, index: int, kernel: Kernel, inputs: Mapping[str, Any], limit: int | None
@@ -470,7 +470,7 @@ class _Search:
 
     def _best(self) -> int | None:
         """The point with the fewest cycles, then blocks, of those that ended in full."""
-        ended = [index for index, found in self.full.items() if found.ended]
+        ended = [index for index, outcome in self.full.items() if outcome.ended]
         return min(
             ended, key=lambda i: (self.full[i].cycles, self.points[i].blocks, i), default=None
         )
@@ -489,14 +489,14 @@ class _Search:
         ]
         if max(sizes, default=0) > LARGEST_CHECKED:
             return False
-        found = kernel.simulate(self.inputs, **self.options).output
+        simulated = kernel.simulate(self.inputs, **self.options).output
         expected = kernel.interpret(self.inputs)
-        if found.dtype.kind == "f":
+        if simulated.dtype.kind == "f":
             scale = np.abs(expected[np.isfinite(expected)]).max(initial=1.0)
-            near = float(np.finfo(found.dtype).eps) * 2**20
-            same = np.allclose(found, expected, rtol=near, atol=near * scale, equal_nan=True)
+            near = float(np.finfo(simulated.dtype).eps) * 2**20
+            same = np.allclose(simulated, expected, rtol=near, atol=near * scale, equal_nan=True)
         else:
-            same = np.array_equal(found, expected)
+            same = np.array_equal(simulated, expected)
         if not same:
             raise InternalError(f"{self.points[best].candidate.schedule} gives other values")
         return True
@@ -505,13 +505,13 @@ class _Search:
         """All points that were run: full runs by cycles, then those that were cut, then samples."""
         rows: list[tuple[tuple[object, ...], int, SparsePoint]] = []
         for index, compiled in enumerate(self.points):
-            found = self.full.get(index) or self.samples.get(index)
-            if found is None or (not found.ended and not found.cycles):
+            outcome = self.full.get(index) or self.samples.get(index)
+            if outcome is None or (not outcome.ended and not outcome.cycles):
                 continue
             if index in self.full:
-                measured = Measurement.FULL if found.ended else Measurement.CUT
+                measured = Measurement.FULL if outcome.ended else Measurement.CUT
             else:
-                measured = Measurement.SAMPLE if found.ended else Measurement.SAMPLE_CUT
+                measured = Measurement.SAMPLE if outcome.ended else Measurement.SAMPLE_CUT
             candidate = compiled.candidate
             point = SparsePoint(
                 order=candidate.order,
@@ -519,11 +519,11 @@ class _Search:
                 lanes=candidate.lanes,
                 schedule=candidate.schedule,
                 blocks=compiled.blocks,
-                cycles=found.cycles,
+                cycles=outcome.cycles,
                 measurement=measured,
             )
             rank = RANKS.index(measured)
-            order = -found.cycles if measured is Measurement.CUT else found.cycles
+            order = -outcome.cycles if measured is Measurement.CUT else outcome.cycles
             rows.append(((index != best, rank, order, compiled.blocks, index), index, point))
         return [(index, point) for _, index, point in sorted(rows, key=lambda row: row[0])]
 

@@ -147,12 +147,12 @@ class SparseSearchResult(NotebookDisplay):
     @property
     def front(self) -> tuple[SparsePoint, ...]:
         """The fully run points with fewer blocks than all that are faster, the fastest first."""
-        found: list[SparsePoint] = []
+        front: list[SparsePoint] = []
         for point in self.points:
             full = point.measurement is Measurement.FULL
-            if full and (not found or point.blocks < found[-1].blocks):
-                found.append(point)
-        return tuple(found)
+            if full and (not front or point.blocks < front[-1].blocks):
+                front.append(point)
+        return tuple(front)
 
     @property
     def spent(self) -> str:
@@ -210,8 +210,10 @@ class SparseSearchResult(NotebookDisplay):
     @property
     def _machine(self) -> dict[str, str]:
         """The device and the memory by their names, where they are not the usual ones."""
-        given = {"device": self.device, "memory": self.memory}
-        names = {key: getattr(one, "name", one) for key, one in given.items() if one is not None}
+        parts = {"device": self.device, "memory": self.memory}
+        names = {
+            key: getattr(part, "name", part) for key, part in parts.items() if part is not None
+        }
         return {key: str(name) for key, name in names.items() if (key, name) != ("device", "ideal")}
 
     def why(self, number: int) -> str:
@@ -301,19 +303,19 @@ class SparseSearchResult(NotebookDisplay):
 
 def _differences(best: SparsePoint, point: SparsePoint) -> list[str]:
     """The choices in which two points differ."""
-    found = []
+    differences = []
     if best.order != point.order:
-        found.append(f"the order {' '.join(point.order)} in place of {' '.join(best.order)}")
-    found += [
+        differences.append(f"the order {' '.join(point.order)} in place of {' '.join(best.order)}")
+    differences += [
         f"{name}:{format} in place of {best.formats[name]}"
         for name, format in point.formats.items()
         if best.formats[name] != format
     ]
     if best.lanes != point.lanes:
-        found.append(f"{point.lanes} lanes in place of {best.lanes}")
-    if not found:
-        found.append(f"{point.schedule} in place of {best.schedule}")
-    return found
+        differences.append(f"{point.lanes} lanes in place of {best.lanes}")
+    if not differences:
+        differences.append(f"{point.schedule} in place of {best.schedule}")
+    return differences
 
 
 def _busiest(run: SparseResult) -> str:

@@ -150,16 +150,16 @@ class SparseSpace:
         declared = self.assignment.tensor(name).format
         if not self.letters[name]:
             return (declared,)
-        found: dict[Format, None] = {}
+        formats: dict[Format, None] = {}
         every = (self.assignment.result, *accesses(self.assignment.value))
         for access in every:
             if access.tensor == name:
                 count = len(access.variables)
                 modes = sorted(range(count), key=lambda m: order.index(access.variables[m]))
                 for letters in self.letters[name]:
-                    made = make_format(letters, None if set(letters) == {"d"} else modes)
-                    found[replace(made, place=declared.place)] = None
-        return tuple(found)
+                    format = make_format(letters, None if set(letters) == {"d"} else modes)
+                    formats[replace(format, place=declared.place)] = None
+        return tuple(formats)
 
     def _variants(self, order: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
         """The loops, and directives besides their order and the lanes; at most one directive."""
@@ -202,13 +202,13 @@ def _unused_name(name: str, taken: list[str]) -> str:
 
 def _pairs_of_factors(value: Expression) -> list[str]:
     """Products of two factors inside of a product of three or more, as text."""
-    found: dict[str, None] = {}
+    pairs: dict[str, None] = {}
     for term in walk(value):
         factors = _factors(term) if isinstance(term, Combine) else ()
         if len(factors) > 2:
             for left, right in combinations(factors, 2):
-                found[f"{print_expression(left)}*{print_expression(right)}"] = None
-    return list(found)
+                pairs[f"{print_expression(left)}*{print_expression(right)}"] = None
+    return list(pairs)
 
 
 def _factors(value: Expression) -> tuple[Access, ...]:
@@ -237,16 +237,16 @@ def letters_of_input(declared: Format, tensor: SparseTensor, levels: str) -> tup
     """
     if not _is_plain(declared):
         return ()
-    found = {declared.letters: None}
+    choices = {declared.letters: None}
     entries = tensor.entries()
     count = len(entries.values)
     if 2 * count > prod(tensor.shape):
-        found["d" * tensor.order] = None
-        return tuple(found)
+        choices["d" * tensor.order] = None
+        return tuple(choices)
     for letters in product(levels, repeat=tensor.order):
         if _fits(letters, tensor.shape, entries.modes, count):
-            found["".join(letters)] = None
-    return tuple(found)
+            choices["".join(letters)] = None
+    return tuple(choices)
 
 
 def _fits(
@@ -269,11 +269,11 @@ def letters_of_result(declared: Format, order: int, levels: str) -> tuple[str, .
     """The letters of a result: the declared ones, and those of CSR and CSF of its order."""
     if not _is_plain(declared):
         return ()
-    found = {declared.letters: None}
+    choices = {declared.letters: None}
     for letters in ("d" + "s" * (order - 1), "s" * order):
         if order and set(letters) <= set(levels):
-            found[letters] = None
-    return tuple(found)
+            choices[letters] = None
+    return tuple(choices)
 
 
 def _is_plain(format: Format) -> bool:
@@ -283,7 +283,7 @@ def _is_plain(format: Format) -> bool:
 def checked_directives(given: object) -> tuple[str, ...]:
     """The kinds of directives.  Raises ``UserError`` unless each is one of ``DIRECTIVES``."""
     listed = tuple(given) if isinstance(given, tuple | list) else (given,)
-    unknown = [one for one in listed if one not in DIRECTIVES]
+    unknown = [kind for kind in listed if kind not in DIRECTIVES]
     if unknown:
         raise UserError(
             "directives= must list kinds of directives",
@@ -291,4 +291,4 @@ def checked_directives(given: object) -> tuple[str, ...]:
             expected=f"some of {', '.join(DIRECTIVES)}",
             given=repr(unknown[0]),
         )
-    return tuple(one for one in DIRECTIVES if one in listed)
+    return tuple(kind for kind in DIRECTIVES if kind in listed)

@@ -226,11 +226,11 @@ _BY_COLUMNS = enumerator(102)
 
 def _in_c(routine: _BlasRoutine) -> ExternalCall:
     """The same call through the C interface: column-major, with numbers passed by value."""
-    by_columns = any(isinstance(one, LeadOf) for term in routine.arguments for one in walk(term))
-    made = tuple(_by_value(argument) for argument in routine.arguments)
+    by_columns = any(isinstance(part, LeadOf) for term in routine.arguments for part in walk(term))
+    arguments = tuple(_by_value(argument) for argument in routine.arguments)
     return ExternalCall(
         symbol=f"cblas_{routine.symbol}",
-        arguments=(_BY_COLUMNS, *made) if by_columns else made,
+        arguments=(_BY_COLUMNS, *arguments) if by_columns else arguments,
         returns=routine.returns,
     )
 
@@ -253,32 +253,34 @@ def in_both_floats(
     """The functions that ``make`` returns for float32 and float64, by letter and type."""
     return MappingProxyType(
         {
-            one.name: one
+            routine.name: routine
             for letter, type in (("s", Float(32)), ("d", Float(64)))
-            for one in make(letter, type)
+            for routine in make(letter, type)
         }
     )
 
 
 def blas_functions(library: LibraryOf, *, of_c: bool) -> Mapping[str, ExternalFunction]:
     """The functions of a BLAS by name, through its C interface, or else its Fortran interface."""
-    found = {}
+    functions = {}
     for name, make in _ENTRIES.items():
         for letter, type in (("s", Float(32)), ("d", Float(64))):
-            one = make(letter, type)
-            called = ExternalCall(symbol=one.symbol, arguments=one.arguments, returns=one.returns)
-            found[f"{letter}{name}"] = make_function(
-                one.name,
-                one.statement,
-                call=_in_c(one) if of_c else called,
+            routine = make(letter, type)
+            called = ExternalCall(
+                symbol=routine.symbol, arguments=routine.arguments, returns=routine.returns
+            )
+            functions[f"{letter}{name}"] = make_function(
+                routine.name,
+                routine.statement,
+                call=_in_c(routine) if of_c else called,
                 library=library,
                 index=INT32,
                 trusted=True,
-                types=(one.type,),
-                strides=one.strides,
-                properties=one.properties,
+                types=(routine.type,),
+                strides=routine.strides,
+                properties=routine.properties,
             )
-    return MappingProxyType(found)
+    return MappingProxyType(functions)
 
 
 EMPTY_DOT = ExternalCall(symbol="cblas_sdot", arguments=(enumerator(0),) * 5, returns=Float(32))

@@ -62,14 +62,14 @@ def _functions(letter: str, type: Type) -> tuple[ExternalFunction, ...]:
         make_function(
             f"{letter}{name}",
             statement,
-            call=ExternalCall(symbol=f"bli_{letter}{name}", arguments=given),
+            call=ExternalCall(symbol=f"bli_{letter}{name}", arguments=passed),
             library=BLIS,
             index=Int(64),
             trusted=True,
             types=(type,),
             strides="steps",
         )
-        for (name, statement), given in arguments.items()
+        for (name, statement), passed in arguments.items()
     )
 
 

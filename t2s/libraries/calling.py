@@ -425,13 +425,15 @@ def labels_of(capability: Capability, lists: Mapping[str, int], tensor: str) -> 
 
 def struct_of(values: Sequence[Any]) -> ctypes.Structure:
     """A C struct with these fields; arrays and objects are passed by address."""
-    made = [
-        one if isinstance(one, ctypes._SimpleCData) else ctypes.c_void_p(ctypes.addressof(one))
-        for one in values
+    members = [
+        value
+        if isinstance(value, ctypes._SimpleCData)
+        else ctypes.c_void_p(ctypes.addressof(value))
+        for value in values
     ]
-    fields = [(f"field{at}", type(one)) for at, one in enumerate(made)]
+    fields = [(f"field{at}", type(member)) for at, member in enumerate(members)]
     kind: Any = type("StructOfCall", (ctypes.Structure,), {"_fields_": fields})
-    built: ctypes.Structure = kind(*(one.value for one in made))
+    built: ctypes.Structure = kind(*(member.value for member in members))
     return built
 
 

@@ -172,13 +172,13 @@ def _messages(reading: int, seconds: float) -> tuple[list[tuple[str, Any]], bool
 
 
 def _unpickled(data: bytes) -> list[tuple[str, Any]]:
-    stream, found = io.BytesIO(data), []
+    stream, messages = io.BytesIO(data), []
     while stream.tell() < len(data):
         try:
-            found.append(pickle.load(stream))
+            messages.append(pickle.load(stream))
         except Exception:  # noqa: BLE001 - the end is missing, or somebody else wrote
             break
-    return found
+    return messages
 
 
 def copy_came_back(seconds: float = 1.0) -> bool:

@@ -96,18 +96,18 @@ def check(
 
     work = partial(_checked, function, location, trials, seed)
     fresh = function.library is not None and function.library.fresh
-    found = (in_fresh_process if fresh else in_child)(work, seconds=seconds)
+    outcome = (in_fresh_process if fresh else in_child)(work, seconds=seconds)
     claim = print_capability(function.capability)
-    if isinstance(found, ChildCrash):
+    if isinstance(outcome, ChildCrash):
         raise UserError(
-            f"{function.name} {found.why}",
+            f"{function.name} {outcome.why}",
             location=location,
             expected=f"a call that computes {claim}",
-            given=found.last or "its first call",
+            given=outcome.last or "its first call",
             hint=f"it ran in a child process; its arguments{_width(function)}, and the handlers of "
             "its library, are what to look at",
         )
-    wrong, patterns = found
+    wrong, patterns = outcome
     if wrong:
         first = min(wrong, key=lambda one: one.size)
         raise UserError(
@@ -140,9 +140,9 @@ def _check_symbols(function: ExternalFunction, location: SourceLocation | None) 
     library = function.library
     if library is None or function.call is None:
         return
-    for one in (*function.setup, function.call, *function.unpack, *function.teardown):
+    for called in (*function.setup, function.call, *function.unpack, *function.teardown):
         try:
-            symbol_address(library, one.symbol)
+            symbol_address(library, called.symbol)
         except UserError as error:
             raise UserError(
                 f"{function.name} is not available: {error.message}",
@@ -166,12 +166,12 @@ def _trials(
     patterns: set[tuple[object, ...]] = set()
     for number in range(trials):
         random = Random(f"{seed}:{number}")
-        made = ClaimCase(function, random, 1 + LARGEST_EXTENT * (number + 1) // trials)
-        patterns.add(made.pattern)
-        say(made.case)
-        found = made.wrong()
-        if found is not None:
-            wrong.append(found)
+        claim_case = ClaimCase(function, random, 1 + LARGEST_EXTENT * (number + 1) // trials)
+        patterns.add(claim_case.pattern)
+        say(claim_case.case)
+        counterexample = claim_case.wrong()
+        if counterexample is not None:
+            wrong.append(counterexample)
     return wrong, len(patterns)
 
 
@@ -211,14 +211,14 @@ class ClaimCase:
         self.type: Type = random.choice(tuple(types))
         self.kind = self.type.numpy
         self.ring: Semiring = random.choice(
-            [one for one, some in rings.items() if self.type in some]
+            [ring for ring, some in rings.items() if self.type in some]
         )
         self.lists, self.extents = self._shape(largest)
         self.bases: list[Array] = []
         self.guarded: dict[int, _Guarded] = {}
         self.tensors = self._tensors()
         lengths = tuple(len(self.lists[name]) for name in self.capability.lists)
-        shared = len({id(one) for one in self.tensors.values()})
+        shared = len({id(operand) for operand in self.tensors.values()})
         self.pattern = (*lengths, shared, str(self.type))
         self.case = self._shown()
 
@@ -235,9 +235,14 @@ class ClaimCase:
                 for name in capability.lists
             }
             images = {name: (name,) for name in singles}
-            modes = {name: tuple((one,) for one in found) for name, found in lists.items()}
+            modes = {
+                name: tuple((variable,) for variable in members) for name, members in lists.items()
+            }
             condition = instantiated(capability.condition, images, modes)
-            variables = [*singles, *(one for found in lists.values() for one in found)]
+            variables = [
+                *singles,
+                *(variable for members in lists.values() for variable in members),
+            ]
             most = largest if attempt < TRIES_FOR_A_SHAPE // 2 else LARGEST_EXTENT
             pool = [*range(1, most + 1)]
             if attempt % 2:
@@ -249,7 +254,7 @@ class ClaimCase:
                 extents |= {tile.mode: tile.size for tile in tiles or ()}
             extents = self._square(extents, lists)
             small = all(
-                prod(extents[one] for one in _expanded(access, lists)) <= MOST_ELEMENTS
+                prod(extents[variable] for variable in _expanded(access, lists)) <= MOST_ELEMENTS
                 for access in used
             )
             if small and holds(condition, extents) is Answer.TRUE:
@@ -280,24 +285,24 @@ class ClaimCase:
 
     def _tensors(self) -> dict[str, Any]:
         """Draw the operands; sometimes two of them are the same tensor."""
-        made: dict[str, Any] = {}
+        tensors: dict[str, Any] = {}
         for access in accesses(self.capability.value):
-            if access.tensor in made:
+            if access.tensor in tensors:
                 continue
             shape = tuple(self.extents[name] for name in _expanded(access, self.lists))
             needs = self.capability.needs_of(access.tensor)
             alike = [
                 name
-                for name, one in made.items()
-                if one.shape == shape
+                for name, operand in tensors.items()
+                if operand.shape == shape
                 and self.capability.overwritten not in (name, access.tensor)
                 and _like(self.capability.needs_of(name), needs)
             ]
             if alike and self.random.random() < 0.2:
-                made[access.tensor] = made[self.random.choice(alike)]
+                tensors[access.tensor] = tensors[self.random.choice(alike)]
                 continue
-            made[access.tensor] = self._tensor(access.tensor, shape, needs)
-        return made
+            tensors[access.tensor] = self._tensor(access.tensor, shape, needs)
+        return tensors
 
     def _tensor(self, name: str, shape: tuple[int, ...], needs: OperandNeeds) -> Any:
         values = self._values(shape)
@@ -309,9 +314,12 @@ class ClaimCase:
                 return self._placed(name, values, needs.strides)
             part = self._random_array(shape) < self.random.choice((0.0, 0.3, 0.7, 1.0))
             zero = np.asarray(self.ring.zero, self.kind)
-            made = from_dense(np.where(part, values, zero), chosen, fill=self.ring.zero)
-            self.bases += [made.values, *(one for level in made.levels for one in level.values())]
-            return made
+            operand = from_dense(np.where(part, values, zero), chosen, fill=self.ring.zero)
+            self.bases += [
+                operand.values,
+                *(array for level in operand.levels for array in level.values()),
+            ]
+            return operand
         return self._placed(name, values, needs.strides)
 
     def _random_array(self, shape: tuple[int, ...]) -> Array:
@@ -379,7 +387,9 @@ class ClaimCase:
         """Run the trial; returns the counterexample, if it fails."""
         capability = self.capability
         name = capability.result.tensor
-        shape = tuple(self.extents[one] for one in _expanded(capability.result, self.lists))
+        shape = tuple(
+            self.extents[variable] for variable in _expanded(capability.result, self.lists)
+        )
         expected = self._expected(shape)
         handed = dict(self.tensors)
         stored = capability.needs_of(name).formats
@@ -396,7 +406,7 @@ class ClaimCase:
             handed[name] = place
         before = [base.copy() for base in self.bases]
         try:
-            lists = {name: len(found) for name, found in self.lists.items()}
+            lists = {name: len(variables) for name, variables in self.lists.items()}
             frame = CallFrame(self.function, handed, self.extents, None, self.ring, lists)
             returned = call(frame)
             if copy_came_back():
@@ -470,13 +480,15 @@ class ClaimCase:
         declared = [TensorDeclaration(name="the result", format=dense(len(shape)), shape=shape)]
         inputs = {}
         places = {}
-        for name, one in self.tensors.items():
-            declared.append(TensorDeclaration(name=name, format=dense(len(one.shape))))
-            inputs[name] = one.to_dense() if isinstance(one, SparseTensor) else np.array(one)
-            if isinstance(one, SparseTensor):
-                there = np.zeros(one.shape, np.bool_)
-                there[tuple(one.coordinates()[0].T)] = True
-                places[name] = there
+        for name, operand in self.tensors.items():
+            declared.append(TensorDeclaration(name=name, format=dense(len(operand.shape))))
+            inputs[name] = (
+                operand.to_dense() if isinstance(operand, SparseTensor) else np.array(operand)
+            )
+            if isinstance(operand, SparseTensor):
+                stored = np.zeros(operand.shape, np.bool_)
+                stored[tuple(operand.coordinates()[0].T)] = True
+                places[name] = stored
         assignment = Assignment(
             result=Access(tensor="the result", variables=target),
             value=value,
@@ -485,18 +497,18 @@ class ClaimCase:
         )
         return evaluate(assignment, inputs, self.kind, places)
 
-    def _finding(self, expected: str, given: str) -> Counterexample:
-        size = sum(prod(one.shape) for one in self.tensors.values())
-        return Counterexample(size=size, case=self.case, expected=expected, given=given)
+    def _finding(self, expected: str, returned: str) -> Counterexample:
+        size = sum(prod(operand.shape) for operand in self.tensors.values())
+        return Counterexample(size=size, case=self.case, expected=expected, given=returned)
 
     def _shown(self) -> str:
         parts = []
-        for name, one in self.tensors.items():
-            if isinstance(one, SparseTensor):
-                parts.append(f"{name} {one.format} {_short(one.to_dense())}")
+        for name, operand in self.tensors.items():
+            if isinstance(operand, SparseTensor):
+                parts.append(f"{name} {operand.format} {_short(operand.to_dense())}")
             else:
-                steps = ",".join(str(step // one.itemsize) for step in one.strides)
-                shown = f"{name} {_short(one)}"
+                steps = ",".join(str(step // operand.itemsize) for step in operand.strides)
+                shown = f"{name} {_short(operand)}"
                 parts.append(f"{shown} at steps {steps}" if steps else shown)
         return f"{', '.join(parts)} of {self.type}"
 
@@ -542,23 +554,23 @@ def _like(one: OperandNeeds, other: OperandNeeds) -> bool:
 
 def _window(base: Array, place: Array) -> Array:
     """The range of bytes that an array occupies in its memory."""
-    there = np.zeros_like(base)
+    marked = np.zeros_like(base)
     offset = place.__array_interface__["data"][0] - base.__array_interface__["data"][0]
     shape, strides = (*place.shape, place.itemsize), (*place.strides, 1)
-    view = np.ndarray(shape, np.uint8, there, offset, strides)
+    view = np.ndarray(shape, np.uint8, marked, offset, strides)
     view[...] = 1
-    return np.asarray(there != 0)
+    return np.asarray(marked != 0)
 
 
 def _said(error: T2SError) -> str:
     """An error on one line: its message, and what was given."""
-    said = str(error).splitlines()[0]
+    message = str(error).splitlines()[0]
     given = error.given if isinstance(error, UserError) else None
-    return said if given is None or given in said else f"{said}: {given}"
+    return message if given is None or given in message else f"{message}: {given}"
 
 
 def _names(variables: tuple[str, ...], lists: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(one for name in variables for one in lists.get(name, (name,)))
+    return tuple(variable for name in variables for variable in lists.get(name, (name,)))
 
 
 def _expanded(access: Access, lists: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:

@@ -140,12 +140,12 @@ def looped_calls(given: FixedCalls) -> LoopedCalls | None:
     return _Looped(given, frame, direct=direct, returned=returned, place=place).made()
 
 
-def _as_called(name: str, one: FixedOperand, given: FixedCalls) -> Array:
+def _as_called(name: str, operand: FixedOperand, calls: FixedCalls) -> Array:
     """An operand in a call: in place, or in a zero-padded buffer."""
-    if not one.padded:
-        return one.seen
-    zeros = np.full(one.shape, given.semiring.zero, one.seen.dtype)
-    return suited(zeros, given.function.capability.needs_of(name).strides)
+    if not operand.padded:
+        return operand.seen
+    zeros = np.full(operand.shape, calls.semiring.zero, operand.seen.dtype)
+    return suited(zeros, calls.function.capability.needs_of(name).strides)
 
 
 def _is_plain(function: ExternalFunction) -> bool:
@@ -167,14 +167,14 @@ def _is_plain(function: ExternalFunction) -> bool:
     return function.stored is None
 
 
-def _is_regular(name: str, one: FixedOperand, function: ExternalFunction) -> bool:
+def _is_regular(name: str, operand: FixedOperand, function: ExternalFunction) -> bool:
     """Whether all calls see an operand in place, with the same strides."""
-    whole = one.whole
+    whole = operand.whole
     if not whole.flags.aligned or any(step % whole.itemsize for step in whole.strides):
         return False
-    if not np.may_share_memory(one.seen, whole):
+    if not np.may_share_memory(operand.seen, whole):
         return False
-    return one.padded or suits(one.seen, function.capability.needs_of(name).strides)
+    return operand.padded or suits(operand.seen, function.capability.needs_of(name).strides)
 
 
 class _Looped:
@@ -195,11 +195,11 @@ class _Looped:
         read = {term.tensor for term in walk(call) if isinstance(term, DataOf)} | {result}
         moves = []
         for name in sorted(read):
-            one = given.target if name == result else given.operands[name]
-            self.arrays[name] = one.seen
-            moves.append((name, tuple(one.moves)))
-            for loop, step in one.moves.items():
-                self.numbers[move_of(name, loop)] = step // one.seen.itemsize
+            operand = given.target if name == result else given.operands[name]
+            self.arrays[name] = operand.seen
+            moves.append((name, tuple(operand.moves)))
+            for loop, step in operand.moves.items():
+                self.numbers[move_of(name, loop)] = step // operand.seen.itemsize
         for name, extent in given.loops.items():
             self.numbers[loop_extent(name)] = extent
         buffered = None if self.direct or self.returned else self.place.ndim
@@ -207,10 +207,12 @@ class _Looped:
             self._add_steps(BUFFER, self.place, self.place.shape)
             self._add_steps(result, given.target.seen, given.target.seen.shape)
             self.arrays[BUFFER] = self.place
-        padded = [(name, one) for name, one in sorted(given.operands.items()) if one.padded]
-        for name, one in padded:
+        padded = [
+            (name, operand) for name, operand in sorted(given.operands.items()) if operand.padded
+        ]
+        for name, operand in padded:
             among = self.frame.tensors[name]
-            self._add_steps(name, one.seen, one.seen.shape)
+            self._add_steps(name, operand.seen, operand.seen.shape)
             self._add_steps(padded_name(name), among, among.shape)
             self.arrays[padded_name(name)] = among
         adds = capability.accumulates
@@ -224,7 +226,7 @@ class _Looped:
             returns=call.returns,
             returned=self.returned,
             buffered=buffered,
-            padded=tuple((name, one.seen.ndim) for name, one in padded),
+            padded=tuple((name, operand.seen.ndim) for name, operand in padded),
             sums=given.sums or (adds and not self.direct),
             good=None if function.status is None else function.status.good,
             type=_type_of(given.target.seen.dtype),
@@ -328,30 +330,32 @@ def looped_mapping(given: LoopedMapping, fewest: int = FEWEST_CALLS) -> list[Loo
         return None
     groups = [list(_groups(tile, mode)) for mode, tile in _cut(given)]
     loops = [given.extents[name] for name in mapping.fixed]
-    if prod([*loops, *(sum(one.count for one in found) for found in groups)]) < fewest:
+    if prod([*loops, *(sum(group.count for group in of_mode) for of_mode in groups)]) < fewest:
         return None
-    summed = [found for found in groups if found[0].mode in mapping.summed]
-    repeated = [found for found in summed if sum(one.count for one in found) > 1]
-    split = any(len(found) > 1 for found in repeated)
+    summed = [of_mode for of_mode in groups if of_mode[0].mode in mapping.summed]
+    repeated = [of_mode for of_mode in summed if sum(group.count for group in of_mode) > 1]
+    split = any(len(of_mode) > 1 for of_mode in repeated)
     if split and (len(repeated) > 1 or mapping.fixed_sums):
         return None  # the sums would be added up in another order
     sums = bool(mapping.fixed_sums or repeated)
-    made = []
+    calls = []
     for chosen in product(*groups):
-        looped = looped_calls(_fixed_calls(given, {one.mode: one for one in chosen}, sums=sums))
+        looped = looped_calls(
+            _fixed_calls(given, {group.mode: group for group in chosen}, sums=sums)
+        )
         if looped is None:
             return None
-        made.append(looped)
+        calls.append(looped)
     overwritten = mapping.function.capability.overwritten
     if overwritten is not None:
         given.target[...] = _placed(given, mapping.operand(overwritten))
-    return made
+    return calls
 
 
-def _cut(given: LoopedMapping) -> list[tuple[Mode, TileOf]]:
+def _cut(looped: LoopedMapping) -> list[tuple[Mode, TileOf]]:
     """The tiled modes, in the order of their loops."""
-    tiles = {tile.mode: tile for tile in given.tiles}
-    modes = dict.fromkeys(mode for operand in given.mapping.operands for mode in operand.modes)
+    tiles = {tile.mode: tile for tile in looped.tiles}
+    modes = dict.fromkeys(mode for operand in looped.mapping.operands for mode in operand.modes)
     return [(mode, tiles[mode_name(mode)]) for mode in modes if mode and mode_name(mode) in tiles]
 
 
@@ -367,25 +371,25 @@ def _groups(tile: TileOf, mode: Mode) -> Iterator[TileGroup]:
 def view_order(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
     """The axis of each variable; axes of a repeated variable are taken in order."""
     left = list(enumerate(names))
-    found = []
+    order = []
     for name in wanted:
-        at = next(number for number, (_, one) in enumerate(left) if one == name)
-        found.append(left.pop(at)[0])
-    return found
+        at = next(number for number, (_, candidate) in enumerate(left) if candidate == name)
+        order.append(left.pop(at)[0])
+    return order
 
 
 def _fixed_calls(
-    given: LoopedMapping, chosen: Mapping[Mode, TileGroup], *, sums: bool
+    looped: LoopedMapping, chosen: Mapping[Mode, TileGroup], *, sums: bool
 ) -> FixedCalls:
-    mapping = given.mapping
-    operands = {operand.name: _operand(given, operand, chosen) for operand in mapping.operands}
+    mapping = looped.mapping
+    operands = {operand.name: _operand(looped, operand, chosen) for operand in mapping.operands}
     free = mapping.fixed_free
-    moves = dict(zip(free, given.target.strides, strict=False))
+    moves = dict(zip(free, looped.target.strides, strict=False))
     index: tuple[Any, ...] = (*([0] * len(free)), ...)
-    first = given.target[index]
-    loops = {name: given.extents[name] for name in mapping.fixed}
-    loops |= {_tile_loop(mode): one.count for mode, one in chosen.items()}
-    extents = {name: mode_extent(mode, given.extents) for name, mode in mapping.images}
+    first = looped.target[index]
+    loops = {name: looped.extents[name] for name in mapping.fixed}
+    loops |= {_tile_loop(mode): group.count for mode, group in chosen.items()}
+    extents = {name: mode_extent(mode, looped.extents) for name, mode in mapping.images}
     for name, mode in mapping.images:
         if mode in chosen:
             extents[name] = chosen[mode].size
@@ -393,11 +397,11 @@ def _fixed_calls(
         function=mapping.function,
         loops=loops,
         operands=operands,
-        target=_tiled(given.target, first, moves, mapping.result, chosen),
+        target=_tiled(looped.target, first, moves, mapping.result, chosen),
         extents=extents,
         sums=sums,
-        semiring=given.semiring,
-        location=given.location,
+        semiring=looped.semiring,
+        location=looped.location,
     )
 
 
@@ -406,10 +410,14 @@ def _tile_loop(mode: Mode) -> str:
 
 
 def _operand(
-    given: LoopedMapping, one: OperandView, chosen: Mapping[Mode, TileGroup]
+    looped: LoopedMapping, operand: OperandView, chosen: Mapping[Mode, TileGroup]
 ) -> FixedOperand:
     """An operand in the first call of a group, with its strides."""
-    whole, names, fixed = given.operands[one.name], one.access.variables, given.mapping.fixed
+    whole, names, fixed = (
+        looped.operands[operand.name],
+        operand.access.variables,
+        looped.mapping.fixed,
+    )
     moves = {
         name: sum(step for step, own in zip(whole.strides, names, strict=True) if own == name)
         for name in fixed
@@ -417,10 +425,10 @@ def _operand(
     }
     index = tuple(0 if name in fixed else slice(None) for name in names)
     left = [name for name in names if name not in fixed]
-    order = view_order(left, [name for mode in one.modes for name in mode])
-    shape = [mode_extent(mode, given.extents) for mode in one.modes]
+    order = view_order(left, [name for mode in operand.modes for name in mode])
+    shape = [mode_extent(mode, looped.extents) for mode in operand.modes]
     seen = (whole[(*index, ...)] if index else whole).transpose(order).reshape(shape)
-    return _tiled(whole, seen, moves, one.modes, chosen)
+    return _tiled(whole, seen, moves, operand.modes, chosen)
 
 
 def _tiled(
@@ -434,25 +442,31 @@ def _tiled(
     slices: list[Any] = []
     shape, moved = list(seen.shape), dict(moves)
     for axis, mode in enumerate(modes):
-        one = chosen.get(mode)
-        if one is None:
+        group = chosen.get(mode)
+        if group is None:
             slices.append(slice(None))
             continue
-        slices.append(slice(one.start, one.start + one.real))
-        shape[axis] = one.size
+        slices.append(slice(group.start, group.start + group.real))
+        shape[axis] = group.size
         name = _tile_loop(mode)
-        moved[name] = moved.get(name, 0) + one.size * seen.strides[axis]
+        moved[name] = moved.get(name, 0) + group.size * seen.strides[axis]
     return FixedOperand(whole=whole, seen=seen[(*slices, ...)], moves=moved, shape=tuple(shape))
 
 
-def _placed(given: LoopedMapping, one: OperandView) -> Array:
+def _placed(looped: LoopedMapping, operand: OperandView) -> Array:
     """An operand with the fixed variables of the result first, then the modes of the function."""
-    whole, names, fixed = given.operands[one.name], one.access.variables, given.mapping.fixed
-    free = given.mapping.fixed_free
+    whole, names, fixed = (
+        looped.operands[operand.name],
+        operand.access.variables,
+        looped.mapping.fixed,
+    )
+    free = looped.mapping.fixed_free
     left = [at for at, name in enumerate(names) if name not in fixed]
-    order = view_order([names[at] for at in left], [name for mode in one.modes for name in mode])
-    kept = [names.index(name) for name in free if name in names]
-    view = whole.transpose([*kept, *(left[at] for at in order)])
-    shape = [given.extents[name] if name in names else 1 for name in free]
-    placed = view.reshape([*shape, *(mode_extent(mode, given.extents) for mode in one.modes)])
+    order = view_order(
+        [names[at] for at in left], [name for mode in operand.modes for name in mode]
+    )
+    fixed_axes = [names.index(name) for name in free if name in names]
+    view = whole.transpose([*fixed_axes, *(left[at] for at in order)])
+    shape = [looped.extents[name] if name in names else 1 for name in free]
+    placed = view.reshape([*shape, *(mode_extent(mode, looped.extents) for mode in operand.modes)])
     return np.asarray(placed)

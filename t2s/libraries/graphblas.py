@@ -142,10 +142,10 @@ def _moved(place: CallTerm, data: CallTerm, size: CallTerm) -> ExternalCall:
 
 def _copied(object: str, data: CallTerm, size: CallTerm) -> tuple[ExternalCall, ExternalCall]:
     """Memory owned by the library, with a copy of an array."""
-    kept = held(object)
+    copy = held(object)
     return (
         _grb("posix_memalign", handle(object), CallNumber(value=64, type=Int(64)), size),
-        _moved(kept, data, size),
+        _moved(copy, data, size),
     )
 
 
@@ -183,7 +183,7 @@ class _GraphTensor:
         ]
         values = BytesOf(tensor=name)
         copies.append(_copied(f"values of {name}", DataOf(tensor=name), values))
-        objects = (handle(f"{one} of {name}") for one in (*arrays, "values"))
+        objects = (handle(f"{part} of {name}") for part in (*arrays, "values"))
         packed: tuple[CallTerm, ...] = (*objects, *sizes, values, _FALSE, _FALSE, NULL)
         return (
             _made(name, self.variables),
@@ -194,11 +194,11 @@ class _GraphTensor:
     def freed(self) -> tuple[ExternalCall, ...]:
         """The calls that free it, and arrays that it does not own."""
         kind = "Matrix" if len(self.variables) == 2 else "Vector"
-        kept = [f"{one} of {self.name}" for one in ("pos", "crd", "values")]
-        left = (held(one) for one in kept)
+        names = [f"{array} of {self.name}" for array in ("pos", "crd", "values")]
+        left = (held(object) for object in names)
         return (
             _grb(f"GrB_{kind}_free", handle(self.name)),
-            *(ExternalCall(symbol="free", arguments=(one,)) for one in left),
+            *(ExternalCall(symbol="free", arguments=(memory,)) for memory in left),
         )
 
     def handed_back(self) -> tuple[ExternalCall, ...]:
@@ -206,20 +206,20 @@ class _GraphTensor:
         name, values = self.name, f"values of {self.name}"
         if not self.sparse:
             unpacked = (held(name), handle(values), handle("size"), handle("one value"), NULL)
-            kept = held(values)
+            returned = held(values)
             return (
                 _grb(f"GxB_{self.full.format('un')}", *unpacked),
-                _moved(DataOf(tensor=name), kept, BytesOf(tensor=name)),
+                _moved(DataOf(tensor=name), returned, BytesOf(tensor=name)),
             )
-        arrays = [f"{one} of {name}" for one in ("pos", "crd", "values")]
+        arrays = [f"{part} of {name}" for part in ("pos", "crd", "values")]
         sizes = [handle(f"size of {array}") for array in arrays]
-        given: tuple[CallTerm, ...] = (
+        arguments: tuple[CallTerm, ...] = (
             *map(handle, arrays),
             *sizes,
             handle("one value"),
             *(NULL, NULL),
         )
-        return (_grb("GxB_Matrix_unpack_CSR", held(name), *given),)
+        return (_grb("GxB_Matrix_unpack_CSR", held(name), *arguments),)
 
 
 _RESULT = StoredResult(
@@ -251,8 +251,10 @@ def _graphblas(
     stated = parse_capability(statement)
     used = dict.fromkeys((*accesses(stated.value), stated.result))
     tensors = [
-        _GraphTensor(name=one.tensor, variables="".join(one.variables), sparse=one.tensor in sparse)
-        for one in used
+        _GraphTensor(
+            name=access.tensor, variables="".join(access.variables), sparse=access.tensor in sparse
+        )
+        for access in used
     ]
     result = tensors[-1]
     setup = [call for tensor in tensors[:-1] for call in tensor.filled()]
@@ -268,7 +270,7 @@ def _graphblas(
         setup=(*_ALONE, *setup, *before),
         unpack=result.handed_back(),
         teardown=(
-            *(call for one in (*tensors, *helpers) for call in one.freed()),
+            *(call for tensor in (*tensors, *helpers) for call in tensor.freed()),
             _TOGETHER,
         ),
         stored=_RESULT if result.sparse else None,
@@ -286,8 +288,8 @@ def _graphblas(
 def _product(result: str, *, adds: bool = False, symbol: str = "GrB_mxm") -> ExternalCall:
     """A product of x and y, without a mask."""
     accumulated = _SUM if adds else NULL
-    given = (held(result), NULL, accumulated, _SEMIRING, held("x"), held("y"), NULL)
-    return _grb(symbol, *given)
+    arguments = (held(result), NULL, accumulated, _SEMIRING, held("x"), held("y"), NULL)
+    return _grb(symbol, *arguments)
 
 
 def _sampled(name: str, sparse: str, *, transposed: bool = False) -> ExternalFunction:
@@ -312,8 +314,8 @@ def _sampled(name: str, sparse: str, *, transposed: bool = False) -> ExternalFun
 
 
 def _elementwise(name: str, statement: str, symbol: str, operator: CallTerm) -> ExternalFunction:
-    given = (held("z"), NULL, NULL, operator, held("x"), held("y"), NULL)
-    return _graphblas(name, statement, "xyz", _grb(symbol, *given))
+    arguments = (held("z"), NULL, NULL, operator, held("x"), held("y"), NULL)
+    return _graphblas(name, statement, "xyz", _grb(symbol, *arguments))
 
 
 FUNCTIONS: Mapping[str, ExternalFunction] = MappingProxyType(

@@ -64,20 +64,25 @@ def _gsl(
 ) -> ExternalFunction:
     """A function; its arguments are terms, and tensors by their names."""
     stated = parse_capability(statement)
-    tensors = {one.tensor: one for one in (stated.result, *accesses(stated.value))}
-    given = (_struct(tensors[one]) if isinstance(one, str) else one for one in arguments)
+    tensors = {access.tensor: access for access in (stated.result, *accesses(stated.value))}
+    passed = (
+        _struct(tensors[argument]) if isinstance(argument, str) else argument
+        for argument in arguments
+    )
     steps = {1: "steps", 2: "rows"}
     return make_function(
         name,
         statement,
-        call=ExternalCall(symbol=symbol, arguments=tuple(given), returns=INT32),
+        call=ExternalCall(symbol=symbol, arguments=tuple(passed), returns=INT32),
         library=GSL,
         status=_STATUS,
         index=Int(64),
         trusted=True,
         types=(type,),
         strides={
-            one.tensor: steps[len(one.variables)] for one in tensors.values() if one.variables
+            access.tensor: steps[len(access.variables)]
+            for access in tensors.values()
+            if access.variables
         },
         properties=properties,
     )

@@ -93,17 +93,17 @@ def _sparse(
 ) -> ExternalFunction:
     """A function of handles for the tensors that are ``sparse``; dense matrices are by rows."""
     stated = parse_capability(statement)
-    tensors = {one.tensor: one for one in (*accesses(stated.value), stated.result)}
-    dense = [one for one in tensors.values() if one.tensor not in sparse]
+    tensors = {access.tensor: access for access in (*accesses(stated.value), stated.result)}
+    dense = [access for access in tensors.values() if access.tensor not in sparse]
     letter = "s" if type == Float(32) else "d"
     stored = "z" in sparse
     return make_function(
         name,
         statement,
         call=called,
-        setup=tuple(_made(letter, tensors[one]) for one in sparse if one != "z"),
+        setup=tuple(_made(letter, tensors[operand]) for operand in sparse if operand != "z"),
         unpack=_handed_back(letter) if stored else (),
-        teardown=tuple(_call("mkl_sparse_destroy", held(one)) for one in sparse),
+        teardown=tuple(_call("mkl_sparse_destroy", held(operand)) for operand in sparse),
         library=MKL,
         stored=_RESULT if stored else None,
         status=_STATUS,
@@ -111,7 +111,7 @@ def _sparse(
         trusted=True,
         types=(type,),
         formats=dict.fromkeys(sparse, "ds"),
-        strides={one.tensor: "rows" for one in dense if len(one.variables) == 2},
+        strides={access.tensor: "rows" for access in dense if len(access.variables) == 2},
     )
 
 

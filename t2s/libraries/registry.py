@@ -33,7 +33,9 @@ class Library:
     ) -> None:
         self.name = name
         self.description = description
-        self.functions = {key: replace(one, location=None) for key, one in functions.items()}
+        self.functions = {
+            key: replace(function, location=None) for key, function in functions.items()
+        }
 
     def __getattr__(self, name: str) -> ExternalFunction:
         functions: Mapping[str, ExternalFunction] = self.__dict__.get("functions", {})

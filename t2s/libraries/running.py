@@ -130,51 +130,55 @@ class _MappingRun:
                 location=run.location,
             )
         )
-        for one in looped or ():
-            status = make(one)
+        for calls in looped or ():
+            status = make(calls)
             if status is not None:
                 raise status_failure(self.function, status, run.location)
-            run.tally.calls += one.calls
-            run.tally.copied += one.copied
+            run.tally.calls += calls.calls
+            run.tally.copied += calls.copied
         return looped is not None
 
     def _sparse_result(self) -> SparseTensor:
         views = {operand.name: self._seen(operand, {}) for operand in self.mapping.operands}
-        found = self._called(self._handed(views), self._whole_extents())
+        returned = self._called(self._handed(views), self._whole_extents())
         format = self.capability.needs_of(self.result_name).formats[0]
         shape = tuple(mode_extent(mode, self.extents) for mode in self.mapping.result)
         zero = self.run.semiring.zero
-        made = filled_tensor(tensor(found), zero, as_array=isinstance(found, np.ndarray))
-        if made.shape != shape:
-            raise self._misshapen(made.shape, shape)
-        values = made.values.astype(self.run.kind, copy=False)
-        made = as_stored(made.shape, made.format, made.levels, values, fill=made.fill)
-        return made.convert(format)
+        result = filled_tensor(tensor(returned), zero, as_array=isinstance(returned, np.ndarray))
+        if result.shape != shape:
+            raise self._misshapen(result.shape, shape)
+        values = result.values.astype(self.run.kind, copy=False)
+        result = as_stored(result.shape, result.format, result.levels, values, fill=result.fill)
+        return result.convert(format)
 
-    def _misshapen(self, given: tuple[int, ...], shape: tuple[int, ...]) -> UserError:
+    def _misshapen(self, returned: tuple[int, ...], shape: tuple[int, ...]) -> UserError:
         return UserError(
             f"{self.function.name} returned a result of another shape",
             location=self.run.location,
             expected=f"shape {' x '.join(map(str, shape)) or 'of a scalar'}",
-            given=f"shape {' x '.join(map(str, given)) or 'of a scalar'}",
+            given=f"shape {' x '.join(map(str, returned)) or 'of a scalar'}",
             notes=described_note(self.function),
         )
 
-    def _shape(self, one: OperandView) -> tuple[list[int], list[int]]:
+    def _shape(self, operand: OperandView) -> tuple[list[int], list[int]]:
         """The permutation of an operand's unfixed modes, and the shape after fusing them."""
-        names = [name for name in one.access.variables if name not in self.mapping.fixed]
-        wanted = [name for mode in one.modes for name in mode]
-        return view_order(names, wanted), [mode_extent(mode, self.extents) for mode in one.modes]
+        names = [name for name in operand.access.variables if name not in self.mapping.fixed]
+        wanted = [name for mode in operand.modes for name in mode]
+        return view_order(names, wanted), [
+            mode_extent(mode, self.extents) for mode in operand.modes
+        ]
 
-    def _seen(self, one: OperandView, at: Mapping[str, int]) -> Operand:
+    def _seen(self, operand: OperandView, at: Mapping[str, int]) -> Operand:
         """The operand as the function sees it: sliced, permuted, with fused and promoted modes."""
-        given = self.run.operands[one.name]
-        if isinstance(given, SparseTensor):
-            fixed = {mode: at[name] for mode, name in enumerate(one.access.variables) if name in at}
-            return _read_only(slice_of(given, fixed) if fixed else given)
-        index = tuple(at.get(name, slice(None)) for name in one.access.variables)
-        order, shape = self.shapes[one.name]
-        view: Array = given[_index(index)].transpose(order)
+        value = self.run.operands[operand.name]
+        if isinstance(value, SparseTensor):
+            fixed = {
+                mode: at[name] for mode, name in enumerate(operand.access.variables) if name in at
+            }
+            return _read_only(slice_of(value, fixed) if fixed else value)
+        index = tuple(at.get(name, slice(None)) for name in operand.access.variables)
+        order, shape = self.shapes[operand.name]
+        view: Array = value[_index(index)].transpose(order)
         seen = view.reshape(shape)
         if seen.size and not np.may_share_memory(seen, view):
             self.run.tally.copied += seen.nbytes
@@ -182,36 +186,41 @@ class _MappingRun:
 
     def _tiles(self, views: Mapping[str, Operand], target: Array, *, sums: bool) -> None:
         """Call the function for every tile; with ``sums``, results are added to the target."""
-        modes = list(dict.fromkeys(mode for one in self.mapping.operands for mode in one.modes))
+        modes = list(
+            dict.fromkeys(mode for operand in self.mapping.operands for mode in operand.modes)
+        )
         cut = [mode for mode in modes if mode_name(mode) in self.sizes and mode]
         summed = set(self.mapping.summed)
         more = sums or any(self.sizes[mode_name(mode)].count > 1 for mode in cut if mode in summed)
         ranges = [list(_pieces(self.sizes[mode_name(mode)])) for mode in cut]
         for pieces in product(*ranges):
             at = dict(zip(cut, pieces, strict=True))
-            parts = {one.name: self._piece(one, views[one.name], at) for one in self._operands()}
+            parts = {
+                operand.name: self._piece(operand, views[operand.name], at)
+                for operand in self._operands()
+            }
             self._one(parts, target[_slices(self.mapping.result, at)], at, more=more)
 
     def _operands(self) -> tuple[OperandView, ...]:
         return self.mapping.operands
 
     def _piece(
-        self, one: OperandView, view: Operand, at: Mapping[Mode, tuple[int, int, int]]
+        self, operand: OperandView, view: Operand, at: Mapping[Mode, tuple[int, int, int]]
     ) -> Operand:
         """A tile of an operand, padded with zeros if necessary."""
         if isinstance(view, SparseTensor):
             rows = rows_of(view.format)
-            if rows is None or one.modes[rows] not in at:
+            if rows is None or operand.modes[rows] not in at:
                 return view
-            return window_of(view, rows, at[one.modes[rows]])
-        part = view[_slices(one.modes, at)] if at else view
-        shape = _padded_shape(one.modes, part.shape, at)
+            return window_of(view, rows, at[operand.modes[rows]])
+        part = view[_slices(operand.modes, at)] if at else view
+        shape = _padded_shape(operand.modes, part.shape, at)
         if shape == part.shape:
             return part
-        made = np.full(shape, self.run.semiring.zero, part.dtype)
-        made[tuple(slice(0, extent) for extent in part.shape)] = part
-        self.run.tally.copied += made.nbytes
-        return made
+        buffer = np.full(shape, self.run.semiring.zero, part.dtype)
+        buffer[tuple(slice(0, extent) for extent in part.shape)] = part
+        self.run.tally.copied += buffer.nbytes
+        return buffer
 
     def _one(
         self,
@@ -251,10 +260,10 @@ class _MappingRun:
         handed: dict[str, Any] = dict(parts)
         for name, part in parts.items():
             if isinstance(part, np.ndarray):
-                one = suited(part, self.capability.needs_of(name).strides)
-                if one is not part:
+                array = suited(part, self.capability.needs_of(name).strides)
+                if array is not part:
                     self.run.tally.copied += part.nbytes
-                handed[name] = _locked(one)
+                handed[name] = _locked(array)
         return handed
 
     def _call(
@@ -319,8 +328,8 @@ def _pieces(tile: TileOf) -> Iterator[tuple[int, int, int]]:
 
 
 def _slices(modes: Sequence[Mode], at: Mapping[Mode, tuple[int, int, int]]) -> tuple[Any, ...]:
-    found = [slice(*at[mode][:2]) if mode in at else slice(None) for mode in modes]
-    return (*found, ...)
+    slices = [slice(*at[mode][:2]) if mode in at else slice(None) for mode in modes]
+    return (*slices, ...)
 
 
 def _padded_shape(

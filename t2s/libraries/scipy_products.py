@@ -39,9 +39,9 @@ def _spadd(x: Any, y: Any) -> Any:
     return _in_order(_shared(x) + _shared(y))
 
 
-def _in_order(made: Any) -> Any:
-    made.sort_indices()
-    return made
+def _in_order(matrix: Any) -> Any:
+    matrix.sort_indices()
+    return matrix
 
 
 def _scipy(

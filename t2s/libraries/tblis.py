@@ -57,9 +57,9 @@ def _filled(letter: str, type: Type, tensor: str, scale: float) -> ExternalCall:
 def _called(symbol: str, tensors: str, more: tuple[CallTerm, ...] = ()) -> ExternalCall:
     """A call with one thread, and the library's kernels for this CPU."""
     pairs = [(_struct(name), LabelsOf(tensor=name)) for name in tensors]
-    given = (one for pair in pairs for one in pair)
+    operands = (argument for pair in pairs for argument in pair)
     one_thread = ValueOfSymbol(symbol="tblis_single")
-    return ExternalCall(symbol=symbol, arguments=(one_thread, NULL, *given, *more))
+    return ExternalCall(symbol=symbol, arguments=(one_thread, NULL, *operands, *more))
 
 
 def _tblis(
@@ -73,7 +73,7 @@ def _tblis(
     setup: tuple[ExternalCall, ...] = (),
     unpack: tuple[ExternalCall, ...] = (),
 ) -> ExternalFunction:
-    filled = [_filled(letter, type, one, 1.0) for one in "xy" if f"{one}(" in statement]
+    filled = [_filled(letter, type, operand, 1.0) for operand in "xy" if f"{operand}(" in statement]
     if not setup:
         filled.append(_filled(letter, type, "z", scale))
     return make_function(

@@ -71,8 +71,8 @@ class _VectorText:
                 align = self.type.bytes
                 return self.made(f"load {self.vector}, ptr %{name}, align {align}")
             case Number(value=value):
-                one = f"{self.element} {self._number(value)}"
-                return f"<{', '.join([one] * self.lanes)}>"
+                constant = f"{self.element} {self._number(value)}"
+                return f"<{', '.join([constant] * self.lanes)}>"
             case Negative(value=value):
                 inner = self.value(value)
                 if self.type.is_float:
@@ -84,7 +84,7 @@ class _VectorText:
         raise UserError(
             f"vectors of {self.type} do not compute this",
             location=self.location,
-            expected=f"{', '.join(one.value for one in operators)}, numbers and elements",
+            expected=f"{', '.join(operator.value for operator in operators)}, numbers and elements",
             given=str(term.operator.value) if isinstance(term, Combine) else str(term),
         )
 
@@ -118,52 +118,52 @@ def _tensors(stated: Capability) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _checked(one: VectorFunction, where: SourceLocation) -> Capability:
+def _checked(function: VectorFunction, where: SourceLocation) -> Capability:
     """The parsed statement of a vector function; raises ``UserError``."""
-    stated = parse_capability(one.statement, where)
-    checked_kind("the type of a vector", one.type, Type, "such as t2s.Float(32)")
+    stated = parse_capability(function.statement, where)
+    checked_kind("the type of a vector", function.type, Type, "such as t2s.Float(32)")
     used = (stated.result, *accesses(stated.value))
     alike = len(stated.result.variables) == 1 and not stated.lists
     if not alike or any(access.variables != stated.result.variables for access in used):
         raise UserError(
-            f"{one.name} is not a function of single elements",
+            f"{function.name} is not a function of single elements",
             location=where,
             expected="one variable everywhere, such as z(i) = x(i) * y(i)",
-            given=one.statement,
+            given=function.statement,
         )
     if stated.condition != ALWAYS or stated.accumulates:
         raise UserError(
-            f"{one.name} says more than what is computed",
+            f"{function.name} says more than what is computed",
             location=where,
             expected="z(i) = ..., without when: the extent is that of the vector",
-            given=one.statement,
+            given=function.statement,
         )
-    lanes = as_int(one.lanes)
-    if lanes is None or not 1 <= lanes <= MOST_LANES or one.type not in VECTOR_TYPES:
+    lanes = as_int(function.lanes)
+    if lanes is None or not 1 <= lanes <= MOST_LANES or function.type not in VECTOR_TYPES:
         raise UserError(
-            f"{one.name} has no vector that LLVM knows",
+            f"{function.name} has no vector that LLVM knows",
             location=where,
             expected=f"1 to {MOST_LANES} elements of {', '.join(map(str, VECTOR_TYPES))}",
-            given=f"{one.lanes!r} of {one.type}",
+            given=f"{function.lanes!r} of {function.type}",
         )
-    if not one.name.isidentifier():
+    if not function.name.isidentifier():
         raise UserError(
             "a function of vectors has a name",
             location=where,
             expected="letters, digits and underscores",
-            given=repr(one.name),
+            given=repr(function.name),
         )
     return stated
 
 
-def _text(one: VectorFunction, stated: Capability, where: SourceLocation) -> str:
-    written = _VectorText(one.type, one.lanes, where)
+def _text(function: VectorFunction, stated: Capability, where: SourceLocation) -> str:
+    written = _VectorText(function.type, function.lanes, where)
     value = written.value(stated.value)
-    result, align = stated.result.tensor, one.type.bytes
+    result, align = stated.result.tensor, function.type.bytes
     written.lines.append(f"  store {written.vector} {value}, ptr %{result}, align {align}")
-    given = ", ".join(f"ptr %{name}" for name in _tensors(stated))
+    parameters = ", ".join(f"ptr %{name}" for name in _tensors(stated))
     body = "\n".join(written.lines)
-    return f"define void @{one.name}({given}) {{\n{body}\n  ret void\n}}\n"
+    return f"define void @{function.name}({parameters}) {{\n{body}\n  ret void\n}}\n"
 
 
 def vector_functions(*functions: VectorFunction) -> Mapping[str, ExternalFunction]:
@@ -172,10 +172,10 @@ def vector_functions(*functions: VectorFunction) -> Mapping[str, ExternalFunctio
     stated = {function.name: _checked(function, where) for function in functions}
     texts = (_text(function, stated[function.name], where) for function in functions)
     library = LibraryOf(name=_NAME, llvm="\n".join(texts), how_to_get=_HOW)
-    found = {}
+    by_name = {}
     for function in functions:
         variable = stated[function.name].result.variables[0]
-        found[function.name] = make_function(
+        by_name[function.name] = make_function(
             function.name,
             f"{function.statement} when {variable} == {function.lanes}",
             call=ExternalCall(
@@ -188,7 +188,7 @@ def vector_functions(*functions: VectorFunction) -> Mapping[str, ExternalFunctio
             strides="dense",
             location=where,
         )
-    return MappingProxyType(found)
+    return MappingProxyType(by_name)
 
 
 def make_vector_function(
@@ -199,8 +199,8 @@ def make_vector_function(
     Its instructions follow the statement one by one: nothing is reordered or fused.  Raises
     ``UserError`` for a statement of more than ``+``, ``-``, ``*``, ``/`` of floats, and numbers.
     """
-    one = VectorFunction(name=name, statement=statement, type=type, lanes=lanes)
-    return vector_functions(one)[name]
+    function = VectorFunction(name=name, statement=statement, type=type, lanes=lanes)
+    return vector_functions(function)[name]
 
 
 _STATEMENTS: Mapping[str, str] = MappingProxyType(

@@ -139,29 +139,32 @@ class PlanBuilder:
         """Apply directives, in order."""
         asked = ReshapeRequest()
         unused: list[FixVariables | PromoteOperand] = []
-        for one in directives:
-            match one:
+        for directive in directives:
+            match directive:
                 case FixVariables(variables=names):
-                    check_variables(self.assignment, names, one.location)
-                    asked, unused = replace(asked, fixed=(*asked.fixed, *names)), [*unused, one]
+                    check_variables(self.assignment, names, directive.location)
+                    asked, unused = (
+                        replace(asked, fixed=(*asked.fixed, *names)),
+                        [*unused, directive],
+                    )
                 case PromoteOperand(tensor=tensor, position=position):
                     more = (*asked.promoted, (tensor, position))
-                    asked, unused = replace(asked, promoted=more), [*unused, one]
+                    asked, unused = replace(asked, promoted=more), [*unused, directive]
                 case BindPart() | MapPart():
-                    self._call(one, asked)
+                    self._call(directive, asked)
                     asked, unused = ReshapeRequest(), []
                 case Precompute(format=None, over=None):
-                    self._precompute(one)
+                    self._precompute(directive)
                 case StoreInOrder():
-                    self._store(one)
+                    self._store(directive)
                 case StreamsOnDevice():
-                    self.streams = one
+                    self.streams = directive
                 case AssumeExtents() | Transpose():
                     continue
                 case _:
                     raise UnsupportedError(
                         "the loops of a plan take no directives yet",
-                        location=one.location,
+                        location=directive.location,
                         expected="bind, map, fix, promote, assume, precompute, store, streams and "
                         "transpose",
                         hint="sparse.compile without external functions takes all directives",
@@ -191,25 +194,25 @@ class PlanBuilder:
         """What is left to compute; ``None`` if the last call produces the result."""
         calls = [step for step in self.made.steps if isinstance(step, CallStep)]
         value = self.left.value
-        given = calls and isinstance(value, Access) and value.tensor == calls[-1].target
+        computed = calls and isinstance(value, Access) and value.tensor == calls[-1].target
         whole = set(free_variables(value)) == set(self.assignment.result.variables)
-        return None if given and whole else self.left
+        return None if computed and whole else self.left
 
-    def _call(self, one: BindPart | MapPart, asked: ReshapeRequest) -> None:
+    def _call(self, directive: BindPart | MapPart, asked: ReshapeRequest) -> None:
         """Add the steps of a part that a function computes; the rest reads its workspace."""
-        function = self.resolve.function(one.function, one.location)
-        taken = find_part(self.left, one.value, one.location)
+        function = self.resolve.function(directive.function, directive.location)
+        taken = find_part(self.left, directive.value, directive.location)
         part = part_form(
             taken.value, self.formats, self.properties, semiring=self.assignment.semiring
         )
-        check_request(part, asked, one.location)
+        check_request(part, asked, directive.location)
         reshape = AS_IT_STANDS
-        if isinstance(one, MapPart):
-            reshape = replace(EVERYTHING, pad=one.pad, densify=one.densify)
+        if isinstance(directive, MapPart):
+            reshape = replace(EVERYTHING, pad=directive.pad, densify=directive.densify)
         try:
-            mapping = self._mapping(part, function, reshape, asked, one)
+            mapping = self._mapping(part, function, reshape, asked, directive)
         except UserError:
-            mapped = isinstance(one, MapPart)
+            mapped = isinstance(directive, MapPart)
             factored = self._with_common_factor(part, function, reshape, asked) if mapped else None
             if factored is None:
                 raise
@@ -218,20 +221,20 @@ class PlanBuilder:
         if proof.answer is Answer.FALSE and not reshape.tile:
             raise UserError(
                 f"{function.name} is not for the extents that are assumed",
-                location=one.location,
+                location=directive.location,
                 expected=print_condition(mapping.condition),
                 given=" and ".join(print_condition(fact) for fact, _ in self.facts),
                 hint="map(...) makes tiles where it can",
             )
-        if not one.trusted:
+        if not directive.trusted:
             self._checks(mapping)
-        self._add_call(mapping, taken, one, reshape, proof)
+        self._add_call(mapping, taken, directive, reshape, proof)
 
     def _add_call(
         self,
         mapping: PartMapping,
         taken: TakenOut,
-        one: BindPart | MapPart,
+        directive: BindPart | MapPart,
         reshape: Reshape,
         proof: Proof,
     ) -> None:
@@ -249,9 +252,9 @@ class PlanBuilder:
                 meaning=meaning,
                 tiles=reshape.tile,
                 pads=reshape.pad,
-                falls_back=one.fallback,
+                falls_back=directive.fallback,
                 proof=proof,
-                location=one.location,
+                location=directive.location,
             )
         )
         self._replace(taken, meaning.result)
@@ -262,10 +265,10 @@ class PlanBuilder:
         function: ExternalFunction,
         reshape: Reshape,
         asked: ReshapeRequest,
-        one: BindPart | MapPart,
+        directive: BindPart | MapPart,
     ) -> PartMapping:
-        for found in mappings(part, function, reshape, self.extents, asked):
-            return found
+        for mapping in mappings(part, function, reshape, self.extents, asked):
+            return mapping
         raise Refusal(
             assignment=self.left,
             part=part,
@@ -273,7 +276,7 @@ class PlanBuilder:
             reshape=reshape,
             asked=asked,
             extents=self.extents,
-            location=one.location,
+            location=directive.location,
         ).error()
 
     def _with_common_factor(
@@ -285,10 +288,10 @@ class PlanBuilder:
     ) -> PartMapping | None:
         """The mapping of ``B*C + B*D`` as one product, after a step that computes ``C + D``."""
         names = self.names.copy()
-        found = with_common_factor(part, names.fresh("T"))
-        if found is None:
+        factored = with_common_factor(part, names.fresh("T"))
+        if factored is None:
             return None
-        inner, value, product = found
+        inner, value, product = factored
         formats = {**self.formats, inner.tensor: dense(len(inner.variables))}
         form = part_form(product, formats, self.properties, semiring=self.assignment.semiring)
         mapping = next(mappings(form, function, reshape, self.extents, asked), None)
@@ -315,7 +318,9 @@ class PlanBuilder:
 
         return replace(
             mapping,
-            operands=tuple(replace(one, access=named(one.access)) for one in mapping.operands),
+            operands=tuple(
+                replace(operand, access=named(operand.access)) for operand in mapping.operands
+            ),
             reads=tuple((name, named(access)) for name, access in mapping.reads),
         )
 
@@ -381,16 +386,16 @@ class PlanBuilder:
         tensors = self._declared(self.assignment.result, value)
         self.left = replace(self.left, value=value, tensors=tensors)
 
-    def _precompute(self, one: Precompute) -> None:
+    def _precompute(self, directive: Precompute) -> None:
         """Compute a part first by loops, into a dense workspace."""
-        taken = find_part(self.left, one.value, one.location)
-        if one.workspace in self.formats:
+        taken = find_part(self.left, directive.value, directive.location)
+        if directive.workspace in self.formats:
             raise UserError(
-                f"there is a tensor {one.workspace} already",
-                location=one.location,
+                f"there is a tensor {directive.workspace} already",
+                location=directive.location,
                 expected="a new name for the workspace",
             )
-        target = self.names.fresh(one.workspace)
+        target = self.names.fresh(directive.workspace)
         access = Access(tensor=target, variables=taken.free)
         statement = self._statement(access, taken.value, dense(len(taken.free)))
         self.made.add(LoopsStep(assignment=statement))
@@ -408,25 +413,25 @@ class PlanBuilder:
             return Proof(answer=Answer.OPEN, text="extents are known when it runs")
         return self.solver.prove(condition, [fact for fact, _ in self.facts], self.extents)
 
-    def _store(self, one: StoreInOrder) -> None:
+    def _store(self, directive: StoreInOrder) -> None:
         """Let the rest read a copy of a tensor with its modes in another order in memory."""
-        read = [access for access in accesses(self.left.value) if access.tensor == one.tensor]
-        stored = self.formats.get(one.tensor)
+        read = [access for access in accesses(self.left.value) if access.tensor == directive.tensor]
+        stored = self.formats.get(directive.tensor)
         full = stored is not None and stored.plain and all(level.full for level in stored.levels)
-        if not read or not full or len(one.modes) != len(read[0].variables):
+        if not read or not full or len(directive.modes) != len(read[0].variables):
             raise UserError(
-                f"{one.tensor} is not stored in another order",
-                location=one.location,
+                f"{directive.tensor} is not stored in another order",
+                location=directive.location,
                 expected="a dense tensor that what is left of the assignment reads, and its modes",
-                given=f"{print_expression(self.left.value)}, {len(one.modes)} modes",
+                given=f"{print_expression(self.left.value)}, {len(directive.modes)} modes",
             )
-        format = dense(len(one.modes), one.modes)
-        name = f"{one.tensor}_{''.join(map(str, one.modes))}"
-        order = tuple(range(len(one.modes)))
-        target = self.made.converted(one.tensor, format, order, name, "asked for")
+        format = dense(len(directive.modes), directive.modes)
+        name = f"{directive.tensor}_{''.join(map(str, directive.modes))}"
+        order = tuple(range(len(directive.modes)))
+        target = self.made.converted(directive.tensor, format, order, name, "asked for")
 
         def moved(term: Term) -> Term | None:
-            if isinstance(term, Access) and term.tensor == one.tensor:
+            if isinstance(term, Access) and term.tensor == directive.tensor:
                 return replace(term, tensor=target)
             return None
 
@@ -465,17 +470,18 @@ class PlanBuilder:
             )
         )
 
-    def _stream(self, one: StreamsOnDevice) -> None:
+    def _stream(self, directive: StreamsOnDevice) -> None:
         """Compute the whole rest by streams on a device."""
         memory = next(
-            (m for m in self.made.links if one.link is None and m.name == one.device), None
+            (m for m in self.made.links if directive.link is None and m.name == directive.device),
+            None,
         )
-        known = one if memory is None else replace(one, link=self.made.links[memory])
+        known = directive if memory is None else replace(directive, link=self.made.links[memory])
         function = self.resolve.streams(self.left, known)
         part = part_form(
             self.left.value, self.formats, self.properties, semiring=self.assignment.semiring
         )
-        bound = BindPart(value=self.left.value, function=function, location=one.location)
+        bound = BindPart(value=self.left.value, function=function, location=directive.location)
         mapping = self._mapping(part, function, AS_IT_STANDS, ReshapeRequest(), bound)
         taken = TakenOut(
             value=self.left.value, free=self.left.result.variables, left=lambda new: new
@@ -490,19 +496,19 @@ def assumptions_of(
     schedule: Schedule,
 ) -> tuple[tuple[Condition, SourceLocation], ...]:
     """The user's assumptions on extents.  Raises ``UserError`` for conditions over lists."""
-    found = []
+    assumptions = []
     for directive in schedule.directives:
         if isinstance(directive, AssumeExtents):
-            made = parse_condition(directive.condition, location=directive.location)
-            if any(is_list(name) for name in names_of(made)):
+            condition = parse_condition(directive.condition, location=directive.location)
+            if any(is_list(name) for name in names_of(condition)):
                 raise UserError(
                     "extents of variables are assumed, and there are no lists of them",
                     location=directive.location,
                     expected='such as "i % 16 == 0"',
                     given=directive.condition,
                 )
-            found.append((made, directive.location))
-    return tuple(found)
+            assumptions.append((condition, directive.location))
+    return tuple(assumptions)
 
 
 def check_variables(
@@ -534,7 +540,7 @@ def check_request(part: PartForm, asked: ReshapeRequest, location: SourceLocatio
             given=names[0],
         )
     for name, position in asked.promoted:
-        order = next(len(one.variables) for one in part.reads if one.tensor == name)
+        order = next(len(read.variables) for read in part.reads if read.tensor == name)
         if position > order + sum(other == name for other, _ in asked.promoted) - 1:
             raise UserError(
                 "a dimension is added at a position of a tensor",
@@ -546,12 +552,12 @@ def check_request(part: PartForm, asked: ReshapeRequest, location: SourceLocatio
 
 def declared_extents(assignment: Assignment) -> Mapping[str, int]:
     """The extents that declared shapes determine before a run."""
-    found: dict[str, int] = {}
+    extents: dict[str, int] = {}
     for access in (*accesses(assignment.value), assignment.result):
         shape = next((t.shape for t in assignment.tensors if t.name == access.tensor), None)
         for name, extent in zip(access.variables, shape or (), strict=False):
-            found.setdefault(name, extent)
-    return found
+            extents.setdefault(name, extent)
+    return extents
 
 
 # Steps that bring operands into the format, the order of modes and the memory of their reader.
@@ -569,7 +575,7 @@ class OperandSteps:
 
     def copy(self, formats: dict[str, Format], names: NameSupply) -> OperandSteps:
         """A copy that can be extended independently."""
-        memories = {name: set(there) for name, there in self.memories.items()}
+        memories = {name: set(places) for name, places in self.memories.items()}
         return OperandSteps(formats, names, list(self.steps), memories, dict(self.links))
 
     def add(self, step: Step) -> None:
@@ -584,18 +590,18 @@ class OperandSteps:
 
     def bring(self, name: str, memory: MemoryOf) -> None:
         """Move a tensor into a memory; between devices, through the host over both links."""
-        there = self.memories.setdefault(name, {HOST})
-        if memory in there:
+        places = self.memories.setdefault(name, {HOST})
+        if memory in places:
             return
-        if HOST not in there:
-            source = min(there, key=lambda one: one.name)
+        if HOST not in places:
+            source = min(places, key=lambda one: one.name)
             link = self.links[source]
             self.steps.append(MoveStep(tensor=name, source=source, target=HOST, link=link))
-            there.add(HOST)
+            places.add(HOST)
         if memory != HOST:
             link = self.links[memory]
             self.steps.append(MoveStep(tensor=name, source=HOST, target=memory, link=link))
-            there.add(memory)
+            places.add(memory)
 
     def operand(self, view: OperandView, mapping: PartMapping) -> str:
         """The tensor behind an operand: the input, or a converted copy."""

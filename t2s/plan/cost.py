@@ -143,9 +143,9 @@ class HostMachine(Term):
     def rates_of(self, function: ExternalFunction) -> FunctionRates | None:
         """The measurements of a function."""
         library = function.library.name if function.library is not None else ""
-        for one in self.functions:
-            if (one.library, one.function) == (library, function.name):
-                return one
+        for rates in self.functions:
+            if (rates.library, rates.function) == (library, function.name):
+                return rates
         return None
 
     def call_seconds(self, function: ExternalFunction, work: float) -> float:
@@ -169,35 +169,35 @@ def load_machine(path: str | Path) -> HostMachine:
         text = Path(path).read_text(encoding="utf-8")
         return _machine(json.loads(text))
     except OSError as error:
-        given = str(error)
+        why = str(error)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        given = f"{type(error).__name__}: {error}"
+        why = f"{type(error).__name__}: {error}"
     raise UserError(
         f"{path} has no rates of a machine",
         location=user_location(),
         expected="a file that machine.save(path) wrote",
-        given=given,
+        given=why,
     )
 
 
-def _machine(found: Mapping[str, Any]) -> HostMachine:
+def _machine(stored: Mapping[str, Any]) -> HostMachine:
     functions = tuple(
         FunctionRates(
-            library=str(one["library"]),
-            function=str(one["function"]),
-            points=tuple((float(work), float(seconds)) for work, seconds in one["points"]),
+            library=str(measured["library"]),
+            function=str(measured["function"]),
+            points=tuple((float(work), float(seconds)) for work, seconds in measured["points"]),
         )
-        for one in found["functions"]
+        for measured in stored["functions"]
     )
     if any(min(point) <= 0 for function in functions for point in function.points) or any(
         not function.points for function in functions
     ):
         raise ValueError("work and seconds are more than 0")
-    loops = LoopRates(**{name: float(value) for name, value in found["loops"].items()})
-    rates = {name: float(found[name]) for name in _RATES}
+    loops = LoopRates(**{name: float(value) for name, value in stored["loops"].items()})
+    rates = {name: float(stored[name]) for name in _RATES}
     return HostMachine(
-        name=str(found["name"]),
-        threads=int(found["threads"]),
+        name=str(stored["name"]),
+        threads=int(stored["threads"]),
         loops=loops,
         functions=functions,
         **rates,
@@ -275,12 +275,12 @@ class TensorFacts:
 
     def strides(self, itemsize: int) -> tuple[int, ...]:
         """The strides of a dense tensor, in bytes."""
-        found = [0] * len(self.shape)
+        strides = [0] * len(self.shape)
         step = itemsize
         for mode in reversed(self.order):
-            found[mode] = step
+            strides[mode] = step
             step *= max(1, self.shape[mode])
-        return tuple(found)
+        return tuple(strides)
 
 
 def facts_of(shape: tuple[int, ...], format: Format, stored: float | None = None) -> TensorFacts:
@@ -340,9 +340,9 @@ class _LoopWalk:
         for view in self.program.views:
             if view.name in self.known or view.source not in self.known:
                 continue
-            self.known[view.name] = made = _seen(view, self.known[view.source])
-            if made.sparse and view.name != self.program.written:
-                self.taken += made.stored * self.setting.convert
+            self.known[view.name] = facts = _seen(view, self.known[view.source])
+            if facts.sparse and view.name != self.program.written:
+                self.taken += facts.stored * self.setting.convert
 
     def _written(self, stage: Statement, steps: float) -> None:
         result = result_of(stage)
@@ -550,9 +550,9 @@ def predict_steps(
 ) -> Prediction:
     """Predict the times of steps; ``before`` is the prediction of a prefix, if there is one."""
     first = before or Prediction(steps=(), tensors=facts.tensors)
-    found = _Predictor(formats, facts, machine, dict(first.tensors))
-    more = found.predicted(steps[len(first.steps) :])
-    return Prediction(steps=(*first.steps, *more), tensors=found.known)
+    predictor = _Predictor(formats, facts, machine, dict(first.tensors))
+    more = predictor.predicted(steps[len(first.steps) :])
+    return Prediction(steps=(*first.steps, *more), tensors=predictor.known)
 
 
 @dataclass
@@ -563,13 +563,13 @@ class _Predictor:
     known: dict[str, TensorFacts]
 
     def predicted(self, steps: Sequence[Step]) -> list[PredictedStep]:
-        found = []
+        predictions = []
         for step in steps:
-            found.append(self._step(step))
+            predictions.append(self._step(step))
             target = target_of(step)
             if target is not None:
                 self.known[target] = self._written(step, target)
-        return found
+        return predictions
 
     def _step(self, step: Step) -> PredictedStep:
         machine, size = self.machine, self.facts.itemsize
@@ -589,10 +589,10 @@ class _Predictor:
                 return self._call(step)
 
     def _bytes(self, name: str) -> int:
-        one, size = self.known[name], self.facts.itemsize
-        if not one.sparse:
-            return one.elements * size
-        return int(one.stored * (size + 4) + 4 * (one.shape[0] + 1 if one.shape else 0))
+        facts, size = self.known[name], self.facts.itemsize
+        if not facts.sparse:
+            return facts.elements * size
+        return int(facts.stored * (size + 4) + 4 * (facts.shape[0] + 1 if facts.shape else 0))
 
     def _converted(self, step: ConvertStep, source: TensorFacts) -> PredictedStep:
         machine, size = self.machine, self.facts.itemsize
@@ -615,11 +615,11 @@ class _Predictor:
         extents = self.facts.extents
         tiles: tuple[TileOf, ...] = ()
         if not condition_holds(mapping, extents):
-            found = tiles_for(mapping, extents, pad=step.pads) if step.tiles else None
-            if found is None:
+            covering = tiles_for(mapping, extents, pad=step.pads) if step.tiles else None
+            if covering is None:
                 seconds, why = self._loops(step.meaning)
                 return _predicted(step, seconds, f"guard false: {why}")
-            tiles = found
+            tiles = covering
         calls = prod(extents[name] for name in mapping.fixed) * prod(tile.count for tile in tiles)
         hardware = mapping.function.hardware
         if hardware is not None:
@@ -644,7 +644,7 @@ class _Predictor:
         """Seconds of moving partial results to the host, adding them up, and moving sums back."""
         mapping, extents = step.mapping, self.facts.extents
         hardware = mapping.function.hardware
-        counts = {one.mode: one for one in tiles}
+        counts = {cut.mode: cut for cut in tiles}
         sums = prod(extents[name] for name in mapping.fixed_sums)
         sums *= prod(counts[mode_name(m)].count for m in mapping.summed if mode_name(m) in counts)
         if hardware is None or hardware.link is None or sums == 1:
@@ -671,20 +671,24 @@ class _Predictor:
 
     def _far(self, step: CallStep, view: OperandView) -> float:
         """Extra seconds of each call for reads that are far apart in memory."""
-        found, size = self._steps(step, view), self.facts.itemsize
+        shape_and_strides, size = self._steps(step, view), self.facts.itemsize
         source = self.known[dict(step.reads)[view.name]]
-        if found is None or source.elements * size <= IN_CACHE or size in found[1]:
+        if (
+            shape_and_strides is None
+            or source.elements * size <= IN_CACHE
+            or size in shape_and_strides[1]
+        ):
             return 0.0
-        return prod(found[0]) * self.machine.loops.strided
+        return prod(shape_and_strides[0]) * self.machine.loops.strided
 
     def _copied(self, step: CallStep, view: OperandView) -> float:
         """Seconds per call of copying an operand whose strides the function does not take."""
         needs = step.mapping.function.capability.needs_of(view.name)
         overwritten = view.name == step.mapping.function.capability.overwritten
-        found, size = self._steps(step, view), self.facts.itemsize
-        if found is None:
+        shape_and_strides, size = self._steps(step, view), self.facts.itemsize
+        if shape_and_strides is None:
             return 0.0
-        shape, steps = found
+        shape, steps = shape_and_strides
         seen = np.lib.stride_tricks.as_strided(np.empty(1, f"V{size}"), shape, steps)
         if suits(seen, needs.strides) and not overwritten:
             return 0.0
@@ -699,7 +703,7 @@ class _Predictor:
             reads = [access for factor in term.factors for access in accesses(factor)]
             names = dict.fromkeys(name for access in reads for name in access.variables)
             count = float(prod(self.facts.extents[name] for name in names))
-            for access in {one.tensor: one for one in reads}.values():
+            for access in {read.tensor: read for read in reads}.values():
                 count *= self.known[access.tensor].density
             total += count
         return total
@@ -725,10 +729,10 @@ class _Predictor:
                 return facts_of(shape, format, before.stored)
             case LoopsStep(assignment=assignment) | CallStep(meaning=assignment):
                 shape = tuple(self.facts.extents[name] for name in assignment.result.variables)
-                made = replace(facts_of(shape, format), order=tuple(range(len(shape))))
-                if not made.sparse:
-                    return made
-                return replace(made, stored=min(self._iterations(assignment), made.elements))
+                written = replace(facts_of(shape, format), order=tuple(range(len(shape))))
+                if not written.sparse:
+                    return written
+                return replace(written, stored=min(self._iterations(assignment), written.elements))
         raise AssertionError("checks and moves write nothing")
 
 

@@ -182,8 +182,8 @@ def _details(step: Step) -> list[str]:
     mapping = step.mapping
     lines = list(mapping.proof)
     lines += [
-        f"{one.name} is transposed: by steps if the function takes them, else a copy"
-        for one in mapping.transposed
+        f"{operand.name} is transposed: by steps if the function takes them, else a copy"
+        for operand in mapping.transposed
     ]
     types: tuple[Type, ...] = mapping.function.capability.types
     if types:
@@ -278,24 +278,24 @@ def interpret_plan(
     """The result for dense inputs; ``stored`` are masks of where sparse ones store values."""
     values, places = dict(inputs), dict(stored or {})
     result = plan.assignment.result.tensor
-    found: Array | None = None
+    computed: Array | None = None
     for step in plan.steps:
         match step:
             case CheckStep() | MoveStep():
                 continue
             case ConvertStep(target=target, source=source, modes=modes):
-                made = values[source].transpose(modes)
+                value = values[source].transpose(modes)
                 if source in places:
                     places[target] = places[source].transpose(modes)
             case LoopsStep(assignment=assignment) | CallStep(meaning=assignment):
                 target = assignment.result.tensor
-                made = statement_value(assignment, values, extents, kind, places)
+                value = statement_value(assignment, values, extents, kind, places)
         if target == result:
-            found = made
+            computed = value
         else:
-            values[target] = made
-    assert found is not None
-    return found
+            values[target] = value
+    assert computed is not None
+    return computed
 
 
 def statement_value(

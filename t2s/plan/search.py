@@ -179,10 +179,10 @@ class PlanSearch:
         for choice in sorted(choices.values(), key=lambda one: (one.least, one.path)):
             if self._is_hopeless(choice.least, choice.path):
                 break
-            made = self._row(choice)
-            if made is not None:
-                longer.append(made)
-                self._keep(made)
+            extended = self._row(choice)
+            if extended is not None:
+                longer.append(extended)
+                self._keep(extended)
         return sorted(longer, key=lambda one: one.path)
 
     def _row(self, choice: _Choice) -> _PlanRow | None:
@@ -236,15 +236,15 @@ class PlanSearch:
             known = self.task.facts.tensors.get(access.tensor)
             if known is None or known.sparse or len(known.shape) != 2:
                 continue
-            one = StoreInOrder(
+            store = StoreInOrder(
                 tensor=access.tensor, modes=known.order[::-1], location=self.task.location
             )
             builder = row.builder.copy()
             try:
-                builder.take((one,))
+                builder.take((store,))
             except UserError:
                 continue
-            directives = (*row.directives, one)
+            directives = (*row.directives, store)
             path = (*row.path, 0, number)
             self._keep(replace(row, path=path, directives=directives, builder=builder))
 
@@ -342,16 +342,16 @@ class _RestBound:
         }
         return frozenset(sparse - taken)
 
-    def _may_take(self, given: Access, function: ExternalFunction) -> bool:
+    def _may_take(self, access: Access, function: ExternalFunction) -> bool:
         """Whether a function may take a sparse operand or slices of it, in any part.
 
         Modes of sparse operands are not fused, and calls only sum what the assignment sums.
         """
         capability, value = function.capability, self._task.assignment.value
         sums = {name for term in walk(value) if isinstance(term, Sum) for name in term.variables}
-        summed = sum(name in sums for name in given.variables)
+        summed = sum(name in sums for name in access.variables)
         gives = capability.needs_of(capability.result.tensor).formats
-        least = len(given.variables) if gives and not is_dense(gives[0]) else 0
+        least = len(access.variables) if gives and not is_dense(gives[0]) else 0
         for wanted in accesses(capability.value):
             names = set(wanted.variables)
             if self._task.reshape.densify:
@@ -359,7 +359,7 @@ class _RestBound:
             if capability.needs_of(wanted.tensor).formats and (
                 names & set(capability.lists)
                 or (
-                    least <= len(wanted.variables) <= len(given.variables)
+                    least <= len(wanted.variables) <= len(access.variables)
                     and len(names - set(capability.result.variables)) <= summed
                 )
             ):
@@ -459,28 +459,30 @@ class FixedVariables:
         self._formats: list[Format] = []
         self._known: dict[object, _Numbered] = {}
         self._alike: dict[object, list[ExternalFunction]] = {}
-        for one in functions:
+        for function in functions:
             # a checker may depend on anything, so a function with one shares no entry
-            plain = replace(one.capability, types=()) if one.checker is None else id(one)
-            self._alike.setdefault((plain, one.hardware is None), []).append(one)
+            plain = (
+                replace(function.capability, types=()) if function.checker is None else id(function)
+            )
+            self._alike.setdefault((plain, function.hardware is None), []).append(function)
 
     def of(self, part: PartForm) -> Iterator[tuple[ExternalFunction, tuple[str, ...]]]:
         """The functions that compute a part, each with every set of variables that it may fix."""
         numbers: dict[str, int] = {}
         key = self._key(part, numbers)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self._found(part, numbers)
+        entries = self._known.get(key)
+        if entries is None:
+            entries = self._known[key] = self._found(part, numbers)
         variables = tuple(numbers)
-        for function, sets in found:
-            for one in sets:
-                yield function, tuple(variables[number] for number in one)
+        for function, sets in entries:
+            for fixed in sets:
+                yield function, tuple(variables[number] for number in fixed)
 
     def _found(self, part: PartForm, numbers: Mapping[str, int]) -> _Numbered:
         fixed: dict[ExternalFunction, list[tuple[int, ...]]] = {}
         for first, *others in self._alike.values():
             sets = fewest_fixed(part, first, self.reshape, self.extents)
-            numbered = [tuple(numbers[name] for name in one) for one in sets]
+            numbered = [tuple(numbers[name] for name in chosen) for chosen in sets]
             fixed |= dict.fromkeys((first, *others), numbered)
         return [(function, fixed[function]) for function in self.functions if fixed[function]]
 
@@ -534,19 +536,19 @@ class MappedPart:
 
 def parts_of(assignment: Assignment) -> tuple[Expression, ...]:
     """All parts of the expression; for each product and sum, smaller ones first."""
-    found: dict[Expression, None] = {}
+    parts: dict[Expression, None] = {}
     for value in _groups(assignment.value):
         terms = terms_of(value)
         if len(terms) > 1:
             for size in range(2, min(len(terms), MOST_OPERANDS) + 1):
                 for some in combinations(terms, size):
-                    found.setdefault(sum_of(some))
+                    parts.setdefault(sum_of(some))
             continue
         factors = factors_of(value)
         for size in range(1, min(len(factors), MOST_OPERANDS) + 1):
             for chosen in combinations(factors, size):
-                found.setdefault(product_of(chosen))
-    return tuple(found)
+                parts.setdefault(product_of(chosen))
+    return tuple(parts)
 
 
 def _groups(value: Expression) -> Iterator[Expression]:
@@ -578,12 +580,12 @@ def _is_operand(term: object, other: object) -> bool:
 def _orders(part: Expression) -> tuple[Expression, ...]:
     """The part with its operands in every order that prints differently."""
     terms = terms_of(part)
-    made: list[Expression]
+    orders: list[Expression]
     if len(terms) > 1:
-        made = [sum_of(order) for order in permutations(terms)]
+        orders = [sum_of(order) for order in permutations(terms)]
     else:
-        made = [product_of(order) for order in permutations(factors_of(part))]
-    return tuple({print_expression(one): one for one in made}.values())
+        orders = [product_of(order) for order in permutations(factors_of(part))]
+    return tuple({print_expression(ordered): ordered for ordered in orders}.values())
 
 
 def candidates(
@@ -595,7 +597,7 @@ def candidates(
     """All pairs of a part and a function that computes it, with the fewest fixed variables."""
     formats = {tensor.name: tensor.format for tensor in assignment.tensors}
     properties = {tensor.name: tensor.properties for tensor in assignment.tensors}
-    found = []
+    mapped_parts = []
     for part in parts_of(assignment):
         try:
             taken = find_part(assignment, part, None)
@@ -605,11 +607,11 @@ def candidates(
         for function in functions:
             mapped = fewest(form, function, reshape, extents)
             if mapped:
-                found += [
+                mapped_parts += [
                     MappedPart(part=order, function=function, mappings=mapped)
                     for order in _orders(part)
                 ]
-    return tuple(found)
+    return tuple(mapped_parts)
 
 
 def nearest_miss(
@@ -619,7 +621,7 @@ def nearest_miss(
     extents: Mapping[str, int] | None = None,
 ) -> str:
     """For a function that computes no part: the nearest part, and what is missing."""
-    found: list[tuple[int, int, UserError]] = []
+    misses: list[tuple[int, int, UserError]] = []
     for number, part in enumerate(parts_of(assignment)):
         try:
             refused = refusal_of(assignment, part, function, reshape, extents)
@@ -627,10 +629,10 @@ def nearest_miss(
             continue  # it is there twice
         if refused is not None:
             distance, error = refused.ranked()
-            found.append((distance, -number, error))  # the larger one of equally near parts
-    if not found:
+            misses.append((distance, -number, error))  # the larger one of equally near parts
+    if not misses:
         return "there are no parts"
-    nearest = min(found, key=lambda one: one[:2])[2]
+    nearest = min(misses, key=lambda one: one[:2])[2]
     return f"{nearest.message}; expected {nearest.expected}, given {nearest.given}"
 
 
@@ -662,8 +664,8 @@ def refusal_of(
 def distinct_calls(found: Sequence[MappedPart]) -> tuple[PartMapping, ...]:
     """The mappings up to the order of operands that commute."""
     seen: dict[object, PartMapping] = {}
-    for one in found:
-        for mapping in one.mappings:
+    for part in found:
+        for mapping in part.mappings:
             seen.setdefault(_call_key(mapping), mapping)
     return tuple(seen.values())
 
