@@ -383,3 +383,20 @@ def depth(expr: Expr, device: Device) -> int:
     latency = device.latency_of
     below = [depth(child, device) for child in children(expr) if isinstance(child, Expr)]
     return latency(expr) + max(below, default=0)
+
+
+def in_words(contraction: Contraction) -> str:
+    """The space of a contraction: what is in it, and what is left out."""
+    outputs = ", ".join(loop.name for loop in contraction.outputs)
+    along = contraction.reductions[-1].name
+    operands = ", ".join(operand.name for operand in contraction.operands)
+    return (
+        f"one or two of {outputs} as PEs, any number of them; along each of {outputs} the "
+        f"smallest tile for each number of blocks, up to {MOST_RESULTS:,} results of a PE; "
+        f"vectors of {', '.join(map(str, LANES))} along {along}; {operands}: each loaded by each "
+        "PE, forwarded from boundary PEs, or streamed once for each tile and buffered; results "
+        "gathered, or stored by each PE through a FIFO that takes no RAM block. Not in it: "
+        "reductions in space, skewed space-time maps, blocks in another order, buffers for more "
+        f"than one step of {along}, other depths of FIFOs; tiles of every second size where one "
+        f"array of PEs has more than {MOST_TILES:,} of them"
+    )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import re
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,11 +18,15 @@ from t2s import Float, Func, ImageParam, Int, Param, RDom
 from t2s.command.main import app
 from t2s.design_space.branch_and_bound import best_first
 from t2s.design_space.contraction import contraction_of
+from t2s.design_space.energy import counts
+from t2s.design_space.point import Feed
 from t2s.design_space.space import Budget, Space
 from t2s.devices import DEVICES, Device
 from t2s.driver.search import Found, _random_inputs, _Trial
+from t2s.driver.simulate import times
 from t2s.errors import UserError
-from tests.design_space.contractions import KERNELS, gemm, mttkrp, ttm
+from t2s.report.page.traffic import moved_bytes, operations_of, token_bytes, tokens_of
+from tests.design_space.contractions import KERNELS, convolution, gemm, mttkrp, ttm
 
 
 def space_of(
@@ -90,6 +96,118 @@ def test_values_of_winners(kernel: str) -> None:
 
 
 @pytest.fixture(scope="module")
+def tiny() -> tuple[Space, _Trial, list[Any]]:
+    """A space so small that each of its points is run: with the costs and cycles of all."""
+    space, trial = space_of(gemm(2, 2, 3), dsp=2, ram=8)
+    points = []
+    for array in space.arrays():
+        shapes = space.shapes(array)
+        for way in space.ways():
+            costs = space.costs(shapes, way)
+            for row in np.flatnonzero(costs.legal).tolist():
+                cycles, dsp, ram = trial.timed(space.point(shapes, row, way))
+                points.append((cycles, dsp, ram, int(costs.bytes[row])))
+    return space, trial, points
+
+
+def test_the_front_is_that_of_all_points(tiny: Any) -> None:
+    _, _, points = tiny
+    found = t2s.search(
+        gemm(2, 2, 3), objective="front", budget={"dsp": 2, "ram": 8}, progress=False
+    )
+    assert found.complete
+    best = {
+        costs
+        for costs in points
+        if not any(
+            other != costs and all(a <= b for a, b in zip(other, costs, strict=True))
+            for other in points
+        )
+    }
+    front = [(each.cycles, each.dsp, each.ram, each.bytes) for each in found.front]
+    assert set(front) == best
+    assert len(front) == len(best) == 5
+    assert found.tried < len(points) * 0.8
+    assert [cycles for cycles, *_ in front] == sorted(cycles for cycles, *_ in front)
+    assert t2s.cycles(found.front[3].design, device="arria10") == found.front[3].cycles
+    assert f"proved: the front of the space, {len(best)} designs" in str(found)
+
+
+PRICES = {"DRAM byte": 20.0, "RAM byte": 1.2, "channel byte": 0.3, "multiply": 3.7, "cycle": 9.0}
+
+
+def test_energy_counts_are_those_of_runs() -> None:
+    for kernel in ("gemm", "mttkrp"):
+        space, trial = space_of(KERNELS[kernel](), dsp=64)
+        operations = trial.energy(PRICES, space).operations
+        generator = random.Random(4)
+        arrays, ways = space.arrays(), list(space.ways())
+        points = 0
+        while points < 4:
+            shapes, way = space.shapes(generator.choice(arrays)), generator.choice(ways)
+            row, costs = generator.randrange(len(shapes)), space.costs(shapes, way)
+            if not costs.legal[row] or way.feeds[0] is Feed.DIRECT:
+                continue
+            points += 1
+            design = trial.design(space.point(shapes, row, way))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of buffers that fill slowly
+                run = times(design, device=trial.device)
+            passed = {
+                timing.channel: tokens_of(run.program, timing) * token_bytes(timing.channel)
+                for timing in run.program.channels
+            }
+            feeders = [node.name for node in run.nodes.values() if node.name.endswith("_feeder")]
+            buffered = [
+                size
+                for channel, size in passed.items()
+                for end in (
+                    {channel.source, channel.sink} if channel.source != channel.sink else ()
+                )
+                if end in feeders
+            ]
+            counted = {
+                kind: int(column[row])
+                for kind, column in counts(operations, space, shapes, way, costs).items()
+            }
+            assert counted.pop("DRAM byte") == sum(
+                moved_bytes(run.program, timing) for timing in run.program.nodes
+            )
+            assert counted.pop("channel byte") == sum(passed.values())
+            assert counted.pop("RAM byte") == sum(buffered)
+            assert sum(counted.values()) == sum(
+                operations_of(run.program, timing, run.nodes[timing.node.name].total_firings)
+                for timing in run.program.nodes
+            )
+
+
+def test_the_least_energy(tiny: Any) -> None:
+    """Against all points: energies, which follow from counts, and the exact cycles."""
+    space, trial, points = tiny
+    energy = trial.energy(PRICES, space)
+    exact, at = [], 0
+    for array in space.arrays():
+        shapes = space.shapes(array)
+        for way in space.ways():
+            costs = space.costs(shapes, way)
+            dynamic = energy.dynamic(space, shapes, way, costs)
+            for row in np.flatnonzero(costs.legal).tolist():
+                exact.append(float(dynamic[row]) + 9.0 * points[at][0])
+                assert exact[-1] >= energy.of_array(space, array)
+                at += 1
+    found = t2s.search(
+        gemm(2, 2, 3), dsp=2, ram=8, objective="energy", energy=PRICES, progress=False
+    )
+    assert found.complete
+    assert found.best.energy == found.lower_bound == pytest.approx(min(exact))
+    assert found.tried < len(points) / 4
+    assert "proved: no design of the space takes less energy" in str(found)
+    priced = t2s.search(gemm(2, 2, 3), dsp=2, ram=8, energy=PRICES, progress=False)
+    assert priced.cycles == min(points)[0]
+    assert priced.best.energy is not None
+
+
+@pytest.fixture(scope="module")
 def found() -> Found:
     return t2s.search(gemm(12, 10, 8), dsp=16, ram=60, progress=False)
 
@@ -124,8 +242,29 @@ def test_what_a_search_says(found: Found) -> None:
     assert "proved: no design of the space is faster" in str(found)
     assert found.front[0] is found.best
     assert [d.cycles for d in found.designs] == sorted(d.cycles for d in found.designs)
-    assert "design 2" in found.why(2)
-    assert "<table" in found._repr_html_()
+    assert "<table" in (card := found._repr_html_())
+    assert card.count("<svg") == 2
+    assert found.lines == tuple(found.program().splitlines())
+    assert found.space.startswith("one or two of i, j as PEs")
+    assert "Not in it: reductions in space" in found.space
+
+
+def test_why_others_lost(found: Found, tmp_path: Path) -> None:
+    slower = next(n for n, each in enumerate(found.designs, 1) if each.cycles > found.cycles)
+    text = found.why(slower)
+    cycles = found.designs[slower - 1].cycles
+    assert text.startswith(f"design {slower} takes {cycles} cycles, the best design {found.cycles}")
+    assert "The largest change is " in text
+    comparison = t2s.compare(found.best, found.designs[slower - 1])
+    assert comparison.change == cycles - found.cycles
+    assert sum(cause.change for cause in comparison.causes) == comparison.change
+    page = found.report(tmp_path / "page.html").read_text()
+    for title in ("The best design of C", "Cycles against blocks", "Why the second one lost"):
+        assert title in page
+    assert "Where the cycles went" in page
+    assert found.designs[1].decisions in page
+    with pytest.raises(UserError, match="no picture of this cost"):
+        found.picture("cycles")
 
 
 def test_equal_searches_find_equal_designs(found: Found) -> None:
@@ -149,7 +288,7 @@ def test_why_runs_on_the_device_memory_and_sizes_of_the_search() -> None:
         (gemm(12, 10, 8), {"device": mine}),
         (_row_sums(), {"inputs": {"n": 12}}),
     ):
-        found = t2s.search(func, dsp=4, seconds=2, progress=False, **options)
+        found = t2s.search(func, dsp=4, seconds=0.5, progress=False, **options)
         assert len(found.designs) > 1
         device = {name: options[name] for name in ("device", "memory") if name in options}
         counted = t2s.cycles(found.design, options.get("inputs"), **{"device": "arria10", **device})
@@ -284,12 +423,36 @@ def test_the_hint_for_an_input_that_is_read_twice() -> None:
 
 
 def test_budgets_that_nothing_fits() -> None:
-    with pytest.raises(UserError, match="no design of C fits the budget") as caught:
-        t2s.search(gemm(8, 8, 8), dsp=0)
-    assert "at least 1 DSP and 3 RAM blocks" in str(caught.value)
-    found = t2s.search(gemm(8, 8, 8), dsp=1, ram=3, progress=False)
-    assert (found.best.dsp, found.best.ram) <= (1, 3)
+    """Which limit is too low, and the nearest budget that is not: the hint works."""
+    for func, budget, short in (
+        (gemm(8, 8, 8), {"dsp": 0}, "DSP"),
+        (mttkrp(6, 5, (4, 8)), {"dsp": 1, "ram": 2}, "DSP and RAM"),
+        (convolution((1, 4, 4, 3), 2, 4), {"ram": 1}, "RAM"),
+    ):
+        with pytest.raises(UserError, match=f"no design of {func.name} fits the budget") as caught:
+            t2s.search(func, budget=budget, progress=False)
+        error = caught.value
+        assert f"too few {short} blocks for any design" in str(error.given)
+        hint = re.fullmatch(r"the nearest budget .* is dsp=(\d+), ram=(\d+)", str(error.hint))
+        assert hint is not None
+        dsp, ram = map(int, hint.groups())
+        found = t2s.search(func, dsp=dsp, ram=ram, seconds=0.1, progress=False)
+        assert (found.best.dsp <= dsp, found.best.ram <= ram) == (True, True)
+        for less in ({"dsp": dsp - 1, "ram": ram}, {"dsp": dsp, "ram": ram - 1}):
+            if budget.get("dsp", 9999) < less["dsp"] + 1 or budget.get("ram", 9999) <= less["ram"]:
+                continue
+            with pytest.raises(UserError, match="fits the budget"):
+                t2s.search(func, progress=False, **less)
+
+
+def test_options_that_are_refused(found: Found) -> None:
     for options, text in (
+        ({"budget": {"luts": 3}}, "budget= must map kinds of blocks to numbers"),
+        ({"budget": {"dsp": 3}, "dsp": 4}, "budget= and dsp= both limit the blocks"),
+        ({"objective": "area"}, "objective= is nothing that a search looks for"),
+        ({"objective": "energy"}, 'objective="energy" needs the energy of each kind of access'),
+        ({"energy": {"multiplication": 3}}, "energy= must map kinds of access to their energy"),
+        ({"energy": {"multiply": -3}}, "energy= must map kinds of access to their energy"),
         ({"dsp": -1}, "dsp= must be a number of blocks"),
         ({"ram": "many"}, "ram= must be a number of blocks"),
         ({"seconds": 0}, "seconds= must be a positive number"),
