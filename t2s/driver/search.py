@@ -27,7 +27,7 @@ from t2s.core.files import write_file
 from t2s.core.location import user_location
 from t2s.core.validate import as_int, checked_file
 from t2s.design_space.branch_and_bound import Search, Timed, best_first
-from t2s.design_space.contraction import Contraction, contraction_of
+from t2s.design_space.contraction import Contraction, contraction_of, with_single_reads
 from t2s.design_space.journal import Journal, Outcome, Subject, digest
 from t2s.design_space.point import Point, apply, directives_of, symbols_of
 from t2s.design_space.space import LANES, Budget, Space, single_pe
@@ -224,6 +224,7 @@ def search(
     from t2s.explore.parallel import Steps
 
     constants = dict(inputs or {})
+    design = with_single_reads(design)
     target = device_for(design_of(design), device, memory)
     contraction = contraction_of(design, constants)
     budget = Budget(
@@ -345,8 +346,8 @@ class _Trial:
 
     def dsp_of_pe(self) -> dict[int, int]:
         """DSP blocks of one PE, by vector length: those of a design of a single PE."""
-        innermost = self.contraction.reductions[-1].extent
-        lanes = [n for n in LANES if n == 1 or n < 2 * innermost]
+        longest = self.contraction.extents.get(self.contraction.vector_loop or "", 1)
+        lanes = [n for n in LANES if n == 1 or n < 2 * longest]
         return {n: self.timed(single_pe(self.contraction, n))[1] for n in lanes}
 
     def check_values(self, design: ScheduledFunc) -> None:
