@@ -52,6 +52,7 @@ class Search:
 
     space: Space
     timed: list[Timed] = field(default_factory=list)
+    best: Timed | None = None
     refused: list[Refused] = field(default_factory=list)
     over_budget: int = 0
     bounded: int = 0
@@ -68,20 +69,21 @@ class Search:
         if not self.space.budget.allows(dsp, ram):
             self.over_budget += 1
             return
-        self.timed.append(
-            Timed(
-                point=candidate.point,
-                bound=candidate.bound,
-                cycles=outcome.cycles,
-                dsp=dsp,
-                ram=ram,
-                bytes=candidate.bytes,
-            )
+        timed = Timed(
+            point=candidate.point,
+            bound=candidate.bound,
+            cycles=outcome.cycles,
+            dsp=dsp,
+            ram=ram,
+            bytes=candidate.bytes,
         )
+        self.timed.append(timed)
+        if self.best is None or self.rank(timed) < self.rank(self.best):
+            self.best = timed
 
-    @property
-    def best(self) -> Timed | None:
-        return min(self.timed, key=lambda t: (t.cycles, t.ram, t.dsp, t.bytes), default=None)
+    def rank(self, timed: Timed) -> tuple[int, ...]:
+        """The best design has the least one."""
+        return timed.cycles, timed.ram, timed.dsp, timed.bytes
 
     @property
     def lower_bound(self) -> int | None:

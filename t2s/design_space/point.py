@@ -82,11 +82,15 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Directives:
-    """The loops and Funcs that a point makes, and its calls in order."""
+    """The loops and Funcs that a point makes, and its calls in order.
+
+    ``loaders`` has the Func that loads an operand, where one was isolated.
+    """
 
     loops: tuple[str, ...]
     funcs: tuple[str, ...]
     on_host: tuple[str, ...]
+    loaders: Mapping[str, str]
     calls: tuple[Call, ...]
 
 
@@ -144,7 +148,11 @@ class _Writer:
             self.call(self.contraction.name, "isolate_consumer", unloader)
             self.call(self.contraction.name, "depth", self.point.depth)
         return Directives(
-            tuple(self.loops), tuple(self.funcs), tuple(self.on_host), tuple(self.calls)
+            loops=tuple(self.loops),
+            funcs=tuple(self.funcs),
+            on_host=tuple(self.on_host),
+            loaders={operand.name: loader for operand, _, loader, _ in feeders},
+            calls=tuple(self.calls),
         )
 
     def call(self, receiver: str, method: str, *arguments: str | int) -> None:

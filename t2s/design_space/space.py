@@ -26,8 +26,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import combinations, product
-from math import ceil, prod
+from math import ceil, lcm, prod
 from typing import Any
 
 import numpy as np
@@ -109,27 +110,38 @@ class Costs:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DspBlocks:
+    """DSP blocks of one PE, and of one load unit of each operand that is computed.
+
+    Halves are blocks that two multipliers share.
+    """
+
+    pe: Fraction
+    loader: Mapping[str, Fraction]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Space:
-    """The designs of a contraction on a device; ``dsp_of_pe`` by vector length."""
+    """The designs of a contraction on a device; ``dsp`` by vector length."""
 
     contraction: Contraction
     device: Device
     budget: Budget
-    dsp_of_pe: Mapping[int, int]
+    dsp: Mapping[int, DspBlocks]
 
     # arrays and shapes
 
     def arrays(self) -> list[PEArray]:
         """All arrays of PEs within the budget of DSP blocks, those with the least bound first."""
-        arrays = [self._array(pes, lanes) for lanes in self.dsp_of_pe for pes in self._pes(lanes)]
+        arrays = [self._array(pes, lanes) for lanes in self.dsp for pes in self._pes(lanes)]
         return sorted(arrays, key=lambda array: array.bound)
 
     def _pes(self, lanes: int) -> Iterator[tuple[int, ...]]:
         """PEs along each output loop."""
         extents = self._extents(lanes)
         most = prod(extents)
-        if self.budget.dsp is not None and self.dsp_of_pe[lanes]:
-            most = min(most, self.budget.dsp // self.dsp_of_pe[lanes])
+        if self.budget.dsp is not None and self.dsp[lanes].pe:
+            most = min(most, int(self.budget.dsp / self.dsp[lanes].pe))
         if most < 1:
             return
         yield (1,) * len(extents)
@@ -226,6 +238,7 @@ class Space:
         burst, bits = np.full(len(shapes), self._burst), self._bits * self._results_of_vector(lanes)
         loaded = np.zeros(len(shapes), np.int64)
         filled, skew, streamed = loaded.copy(), loaded.copy(), loaded.copy()
+        dsp = loaded.copy()
         ram = array * self._ram(results if self.contraction.reductions else loaded, bits)
         for operand in self.contraction.initial:
             width = self._vector(operand, lanes) * operand.type.bits
@@ -262,6 +275,9 @@ class Space:
                 skew = np.maximum(skew, np.where(varies, 0, pes - 1).sum(axis=1))
             loaded = loaded + tokens * width
             ram = ram + units * self._ram(burst, vector * operand.type.bits)
+            if not operand.stored:
+                blocks_of = {n: b.loader.get(operand.name, Fraction(0)) for n, b in self.dsp.items()}
+                dsp = dsp + self._dsp(units, lanes, blocks_of)
         stored, tail = blocks * results * array, np.zeros(len(shapes), np.int64)
         unloaded = tail
         if ways.drain is Drain.GATHERED:
@@ -291,9 +307,7 @@ class Space:
             )
             bound = np.maximum(bound, loading + self._latency_of_loads + after)
             bound = np.maximum(bound, moving + self._latency_of_stores)
-        of_pe = np.zeros(max(self.dsp_of_pe) + 1, np.int64)
-        of_pe[list(self.dsp_of_pe)] = list(self.dsp_of_pe.values())
-        dsp = array * of_pe[lanes]
+        dsp = dsp + self._dsp(array, lanes, {n: blocks.pe for n, blocks in self.dsp.items()})
         if self.budget.dsp is not None:
             legal &= dsp <= self.budget.dsp
         if self.budget.ram is not None:
@@ -339,6 +353,14 @@ class Space:
 
     # blocks
 
+    def _dsp(self, units: Columns | int, lanes: Columns, blocks: Mapping[int, Fraction]) -> Columns:
+        """DSP blocks of so many units, of which one takes ``blocks`` by vector length."""
+        parts = lcm(*(of_unit.denominator for of_unit in blocks.values()))
+        of_unit = np.zeros(max(blocks) + 1, np.int64)
+        of_unit[list(blocks)] = [int(parts * fraction) for fraction in blocks.values()]
+        whole: Columns = -(-units * of_unit[lanes] // parts)
+        return whole
+
     @property
     def _bits(self) -> int:
         return self.contraction.type.bits
@@ -366,8 +388,8 @@ class Space:
 
     def least_blocks(self) -> Budget:
         """The fewest DSP blocks, and the fewest RAM blocks, of any design of a single PE."""
-        ones = np.ones((len(self.dsp_of_pe), len(self.contraction.outputs)), np.int64)
-        shapes = Shapes(pes=ones, tiles=ones, lanes=np.array(list(self.dsp_of_pe)))
+        ones = np.ones((len(self.dsp), len(self.contraction.outputs)), np.int64)
+        shapes = Shapes(pes=ones, tiles=ones, lanes=np.array(list(self.dsp)))
         direct = single_pe(self.contraction, 1)
         free = replace(self, budget=Budget(dsp=None, ram=None))
         costs = free.costs(shapes, Ways(feeds=direct.feeds, drain=direct.drain))

@@ -12,31 +12,29 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import count
+from contextlib import suppress
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from t2s import __version__
-from t2s.core.display import NotebookCard, NotebookDisplay, Table
-from t2s.core.errors import InternalError, T2SError, T2SWarning, UserError
-from t2s.core.files import write_file
+from t2s.core.errors import InternalError, T2SError, T2SWarning, UnsupportedError, UserError
 from t2s.core.location import user_location
-from t2s.core.validate import as_int, checked_file
+from t2s.core.validate import as_int
 from t2s.design_space.branch_and_bound import Search, Timed, best_first
 from t2s.design_space.contraction import Contraction, contraction_of, with_single_reads
 from t2s.design_space.journal import Journal, Outcome, Subject, digest
 from t2s.design_space.point import Point, apply, directives_of, symbols_of
-from t2s.design_space.space import LANES, Budget, Space, single_pe
-from t2s.driver.lower import interpret
-from t2s.driver.many import compare
-from t2s.driver.program import program
+from t2s.design_space.space import LANES, Budget, DspBlocks, Space, single_pe
+from t2s.driver.lower import interpret, lower, resources
 from t2s.driver.recognize import design_of
+from t2s.driver.search_result import Found, FoundDesign
 from t2s.driver.simulate import cycles, device_for, simulate
 from t2s.func.freeze import freeze
+from t2s.report.resources import dsp_blocks
 from t2s.spatial.schedule import ScheduledFunc
 
 if TYPE_CHECKING:
@@ -45,148 +43,6 @@ if TYPE_CHECKING:
 
 MOST_CHECKED = 1 << 26
 """The most evaluations of the term for which the values of the winner are checked."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FoundDesign:
-    """One design that was timed: exact cycles, blocks, and bytes that it moves."""
-
-    design: ScheduledFunc
-    cycles: int
-    dsp: int
-    ram: int
-    bytes: int
-    decisions: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Found(NotebookDisplay):
-    """The result of ``t2s.search``.
-
-    Attributes
-    ----------
-    designs: those that were timed and fit the budget, the best one first.
-    lower_bound: no design of the space within the budget takes fewer cycles.
-    device: the device whose cycles they are.
-    tried: designs that were built and run, ``refused`` of which the compiler refused, by reason,
-        and ``over_budget`` of which took more blocks than predicted.
-    bounded: designs whose bounds were computed; the bounds of whole arrays of PEs cut the others.
-    complete: whether nothing better is left in the space.
-    """
-
-    designs: tuple[FoundDesign, ...]
-    lower_bound: int
-    device: str
-    budget: Budget
-    tried: int
-    refused: Mapping[str, int]
-    over_budget: int
-    bounded: int
-    complete: bool
-
-    @property
-    def best(self) -> FoundDesign:
-        return self.designs[0]
-
-    @property
-    def design(self) -> ScheduledFunc:
-        """The best design: a Func with directives, which all verbs take."""
-        return self.best.design
-
-    @property
-    def cycles(self) -> int:
-        """The exact cycles of the best design."""
-        return self.best.cycles
-
-    @property
-    def gap(self) -> float:
-        """How much faster than the best design another one could be at most: 0.01 for 1 %."""
-        return self.cycles / self.lower_bound - 1
-
-    @cached_property
-    def front(self) -> tuple[FoundDesign, ...]:
-        """The timed designs of which no other is as good in cycles, DSP, RAM and bytes at once."""
-
-        def costs(found: FoundDesign) -> tuple[int, ...]:
-            return found.cycles, found.dsp, found.ram, found.bytes
-
-        front: list[FoundDesign] = []
-        for found in self.designs:
-            if not any(
-                all(a <= b for a, b in zip(costs(other), costs(found), strict=True))
-                for other in front
-            ):
-                front.append(found)
-        return tuple(front)
-
-    def program(self) -> str:
-        """The best design as the Python lines that make it; see ``t2s.program``."""
-        return program(self.design)
-
-    def save(self, path: str | Path) -> Path:
-        """Write the program to a file, which ``t2s run`` runs to the same cycles."""
-        file = checked_file("the path of a program", path)
-        write_file(file, self.program().encode())
-        return file
-
-    def why(self, place: int) -> str:
-        """Why the design in this place (2 is the runner-up) is slower than the best one."""
-        number = as_int(place)
-        if number is None or not 2 <= number <= len(self.designs):
-            raise UserError(
-                "why() needs the place of another design",
-                location=user_location(),
-                expected=f"an integer from 2 to {len(self.designs)}",
-                given=repr(place),
-            )
-        found = self.designs[number - 1]
-        results = [
-            simulate(each.design, _random_inputs(each.design), device=self.device, progress=False)
-            for each in (self.best, found)
-        ]
-        return compare(*results, names=("the best design", f"design {number}")).sentence
-
-    @property
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """The result as (label, text)."""
-        best = self.best
-        proof = (
-            "proved: no design of the space is faster"
-            if self.complete
-            else f"none is below {self.lower_bound:,}: at most {self.gap:.2%} is left"
-        )
-        return (
-            ("cycles", f"{best.cycles:,} on {self.device}"),
-            ("bound", proof),
-            ("blocks", f"{best.dsp:,} DSP, {best.ram:,} RAM"),
-            ("memory", f"{best.bytes:,} bytes"),
-            ("design", best.decisions),
-            ("searched", f"{self.tried:,} designs timed, {self.bounded:,} bounded"),
-            *((f"refused {number}", reason) for reason, number in self.refused.items()),
-        )
-
-    @property
-    def table(self) -> Table:
-        """The best designs, ten at most."""
-        rows = tuple(
-            (str(at), f"{d.cycles:,}", f"{d.dsp:,}", f"{d.ram:,}", f"{d.bytes:,}", d.decisions)
-            for at, d in zip(count(1), self.designs[:10])
-        )
-        return Table(
-            title="the best designs",
-            headers=("", "cycles", "DSP", "RAM", "bytes", "design"),
-            rows=rows,
-            left=frozenset({5}),
-        )
-
-    def __str__(self) -> str:
-        width = max(len(label) for label, _ in self.summary)
-        lines = [f"{label.ljust(width)}  {text}" for label, text in self.summary]
-        return "\n".join([*lines, "", self.table.text()])
-
-    def _card(self) -> NotebookCard:
-        title = f"The best design of {self.design.name}"
-        return NotebookCard(title=title, summary=self.summary, parts=(self.table,))
 
 
 def search(
@@ -239,7 +95,7 @@ def search(
         )
     trial = _Trial(design, contraction, constants, target)
     space = Space(
-        contraction=contraction, device=target, budget=budget, dsp_of_pe=trial.dsp_of_pe()
+        contraction=contraction, device=target, budget=budget, dsp=trial.dsp_blocks()
     )
     with Steps(f"searching {design.name}", progress) as steps:
 
@@ -261,7 +117,7 @@ def search(
         if state.interrupted:
             raise KeyboardInterrupt
         raise _nothing_fits(design, space, state)
-    found = _found(trial, state, target.name, budget)
+    found = _found(trial, state)
     trial.check_values(found.design)
     return found
 
@@ -324,8 +180,6 @@ class _Trial:
 
     def timed(self, point: Point) -> tuple[int, int, int]:
         """Exact cycles, DSP and RAM blocks."""
-        from t2s.driver.lower import resources
-
         design = self.design(point)
         with warnings.catch_warnings():
             # a buffer that fills too slowly costs cycles, which are counted
@@ -344,11 +198,30 @@ class _Trial:
             return Outcome(refusal=str(error).splitlines()[0])
         return Outcome(cycles=taken, dsp_blocks=dsp, ram_blocks=ram)
 
-    def dsp_of_pe(self) -> dict[int, int]:
-        """DSP blocks of one PE, by vector length: those of a design of a single PE."""
+    def dsp_blocks(self) -> dict[int, DspBlocks]:
+        """The DSP blocks of a design of a single PE, by vector length.
+
+        Vectors that the compiler refuses, as of elements that are apart in memory, have none.
+        """
         longest = self.contraction.extents.get(self.contraction.vector_loop or "", 1)
-        lanes = [n for n in LANES if n == 1 or n < 2 * longest]
-        return {n: self.timed(single_pe(self.contraction, n))[1] for n in lanes}
+        blocks = {1: self.dsp_blocks_with(1)}
+        for lanes in LANES[1:]:
+            if lanes < 2 * longest:
+                with suppress(UserError, UnsupportedError):
+                    blocks[lanes] = self.dsp_blocks_with(lanes)
+        return blocks
+
+    def dsp_blocks_with(self, lanes: int) -> DspBlocks:
+        directives = directives_of(self.contraction, single_pe(self.contraction, lanes), self.names)
+        func: ScheduledFunc = pickle.loads(self.definition)
+        apply(func, directives)
+        nodes = lower(func, self.constants).nodes
+        fabric = self.device.fabric
+        blocks = {n.name: dsp_blocks(n, fabric) if fabric else Fraction(0) for n in nodes}
+        return DspBlocks(
+            pe=blocks[func.name],
+            loader={o: blocks[loader] for o, loader in directives.loaders.items()},
+        )
 
     def check_values(self, design: ScheduledFunc) -> None:
         """Compare the winner's values with those of the definition, on random small integers."""
@@ -401,8 +274,8 @@ def _nothing_fits(func: ScheduledFunc, space: Space, state: Search) -> UserError
     )
 
 
-def _found(trial: _Trial, state: Search, device: str, budget: Budget) -> Found:
-    ranked = sorted(state.timed, key=lambda t: (t.cycles, t.ram, t.dsp, t.bytes))
+def _found(trial: _Trial, state: Search) -> Found:
+    ranked = sorted(state.timed, key=state.rank)
     reasons: dict[str, int] = {}
     for refused in state.refused:
         reasons[refused.reason] = reasons.get(refused.reason, 0) + 1
@@ -410,8 +283,8 @@ def _found(trial: _Trial, state: Search, device: str, budget: Budget) -> Found:
     return Found(
         designs=tuple(_design(trial, timed) for timed in ranked),
         lower_bound=state.lower_bound,
-        device=device,
-        budget=budget,
+        device=trial.device,
+        budget=state.space.budget,
         tried=len(state.timed) + len(state.refused) + state.over_budget,
         refused=reasons,
         over_budget=state.over_budget,
@@ -422,10 +295,12 @@ def _found(trial: _Trial, state: Search, device: str, budget: Budget) -> Found:
 
 def _design(trial: _Trial, timed: Timed) -> FoundDesign:
     return FoundDesign(
-        design=trial.design(timed.point),
         cycles=timed.cycles,
         dsp=timed.dsp,
         ram=timed.ram,
         bytes=timed.bytes,
         decisions=timed.point.text(trial.contraction),
+        device=trial.device,
+        constants=trial.constants,
+        _build=partial(trial.design, timed.point),
     )

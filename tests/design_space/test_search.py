@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -132,15 +133,29 @@ def test_equal_searches_find_equal_designs(found: Found) -> None:
     assert str(again) == str(found)
 
 
-def test_sizes_as_parameters() -> None:
+def _row_sums() -> Func:
     n = Param(Int(32), name="n")
     v, y, i = ImageParam(Float(32), 2, name="v"), Func("y"), t2s.Var("i")
     k = RDom(0, n, name="k")
     y[i] = 0.0
     y[i] += v[i, k]
-    y.bound(i, 0, 24)
-    found = t2s.search(y, {"n": 12}, dsp=4, progress=False)
-    assert found.cycles == t2s.cycles(found.design, {"n": 12}, device="arria10")
+    return y.bound(i, 0, 24)
+
+
+def test_why_runs_on_the_device_memory_and_sizes_of_the_search() -> None:
+    mine = replace(DEVICES["arria10"], name="mine", load_latency=7)
+    for func, options in (
+        (gemm(12, 10, 8), {"memory": "ddr4-2133x2"}),
+        (gemm(12, 10, 8), {"device": mine}),
+        (_row_sums(), {"inputs": {"n": 12}}),
+    ):
+        found = t2s.search(func, dsp=4, seconds=2, progress=False, **options)
+        assert len(found.designs) > 1
+        device = {name: options[name] for name in ("device", "memory") if name in options}
+        counted = t2s.cycles(found.design, options.get("inputs"), **{"device": "arria10", **device})
+        assert found.cycles == counted
+        second = f"design 2 takes {found.designs[1].cycles:,} cycles, the best design {counted:,}"
+        assert second in found.why(2)
 
 
 def test_names_that_are_taken() -> None:
