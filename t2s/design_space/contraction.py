@@ -18,7 +18,17 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Apply, Expr, Index, Read, index_names, is_associative, reads
+from t2s.core.expr import (
+    Apply,
+    Expr,
+    Index,
+    Read,
+    index_names,
+    is_associative,
+    reads,
+    substitute,
+)
+from t2s.core.intervals import linear_form
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.names import NameSupply
 from t2s.core.ops import OPERATORS, Op
@@ -46,15 +56,15 @@ class SearchedLoop:
 class SearchedOperand:
     """An input, or a Func without hardware of its own, that the term reads.
 
-    ``varies`` are the loops on which the element that is read depends; ``fastest`` those that the
-    last subscript depends on, along which elements may be adjacent in memory.  ``stored`` says
-    whether it is an array in memory, and not the value of a Func.
+    ``varies`` are the loops on which the element that is read depends; ``adjacent`` those along
+    which one element follows on the other in memory.  ``stored`` says whether it is an array in
+    memory, and not the value of a Func.
     """
 
     name: str
     type: Type
     varies: frozenset[str]
-    fastest: frozenset[str]
+    adjacent: frozenset[str]
     indices: tuple[Expr, ...]
     stored: bool
 
@@ -209,7 +219,6 @@ def contraction_of(func: ScheduledFunc, constants: Mapping[str, int]) -> Contrac
         _loop(func, dimension.name, dimension.interval.constant, written)
         for dimension in written.domain
     ]
-    arrays = frozenset(array.name for array in program.inputs)
     initial = function.definitions[0].value if function.updates else None
     pure = {d.name for d in written.domain if not d.reduction}
     return Contraction(
@@ -218,8 +227,8 @@ def contraction_of(func: ScheduledFunc, constants: Mapping[str, int]) -> Contrac
         outputs=tuple(loop for loop in loops if loop.name in pure),
         reductions=tuple(loop for loop in loops if loop.name not in pure),
         operator=operator,
-        operands=tuple(_operands(func, term, arrays, written.location)),
-        initial=tuple(_operands(func, initial, arrays, written.location)) if initial else (),
+        operands=tuple(_operands(func, term, program, written.location)),
+        initial=tuple(_operands(func, initial, program, written.location)) if initial else (),
         term=term,
         definition=_text(program),
         stored=tuple(index.name if isinstance(index, Index) else None for index in written.target),
@@ -287,7 +296,7 @@ def _loop(
 
 
 def _operands(
-    func: ScheduledFunc, value: Expr, arrays: frozenset[str], location: SourceLocation
+    func: ScheduledFunc, value: Expr, program: TemporalProgram, location: SourceLocation
 ) -> Iterator[SearchedOperand]:
     for read in dict.fromkeys(reads(value)):
         inside = next((inner for index in read.indices for inner in reads(index)), None)
@@ -303,10 +312,37 @@ def _operands(
             name=read.source,
             type=read.type,
             varies=frozenset().union(*map(index_names, read.indices)),
-            fastest=index_names(read.indices[-1]) if read.indices else frozenset(),
+            adjacent=_adjacent(read, program),
             indices=read.indices,
-            stored=read.source in arrays,
+            stored=all(read.source != function.name for function in program.functions),
         )
+
+
+def _adjacent(read: Read, program: TemporalProgram) -> frozenset[str]:
+    """The loops along which one element that is read follows on the other in memory."""
+    names = frozenset().union(*map(index_names, read.indices))
+    for function in program.functions:
+        if function.name == read.source:
+            arguments = dict(zip(function.arguments, read.indices, strict=True))
+            value = substitute(function.initial.value, arguments)
+            return names.intersection(*(_adjacent(inner, program) for inner in reads(value)))
+    *outer, last = read.indices
+    apart = frozenset().union(*map(index_names, outer))
+    return frozenset(name for name in names - apart if _step(last, name) == 1)
+
+
+def _step(subscript: Expr, loop: str) -> int | None:
+    """How much a subscript grows in an iteration of a loop; ``None`` if that depends."""
+    form = linear_form(subscript)
+    if form is not None:
+        return form[0].get(loop, 0)
+    if loop not in index_names(subscript):
+        return 0
+    match subscript:
+        case Apply(operator=Op.ADD, operands=(left, right)):
+            steps = _step(left, loop), _step(right, loop)
+            return None if None in steps else sum(step for step in steps if step is not None)
+    return None
 
 
 def _refused(

@@ -210,7 +210,7 @@ class _Writer:
     def reorders(self, operand: SearchedOperand) -> bool:
         """Whether elements along the lanes are apart in memory, so that the host reorders them."""
         along = self.contraction.vector_loop
-        return self.lane is not None and along in operand.varies and along not in operand.fastest
+        return self.lane is not None and along in operand.varies and along not in operand.adjacent
 
     def isolate(self, operand: SearchedOperand, feed: Feed) -> tuple[str, str]:
         """The chain from memory to the PEs: the loader, and the last Func of the chain."""

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from fractions import Fraction
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,11 @@ import numpy as np
 
 from t2s import __version__
 from t2s.core.errors import InternalError, T2SError, T2SWarning, UnsupportedError, UserError
+from t2s.core.expr import Apply
 from t2s.core.location import user_location
+from t2s.core.ops import Op
 from t2s.core.validate import as_int
+from t2s.core.walk import walk
 from t2s.design_space.branch_and_bound import Search, Timed, best_first
 from t2s.design_space.contraction import Contraction, contraction_of, with_single_reads
 from t2s.design_space.journal import Journal, Outcome, Subject, digest
@@ -231,8 +235,31 @@ class _Trial:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", T2SWarning)
             result = simulate(design, inputs, device=self.device, progress=False)
-        if not np.array_equal(result.outputs[design.name], interpret(design, inputs)):
+        found, expected = result.outputs[design.name], interpret(design, inputs)
+        error = 0.0 if _is_exact(self.contraction) else self.rounding(expected)
+        if not np.allclose(found, expected, rtol=0, atol=error, equal_nan=True):
             raise InternalError(f"the design of {design.name} that was found has wrong values")
+
+
+    def rounding(self, expected: np.ndarray[Any, Any]) -> float:
+        """How far apart two orders of a sum may be, by a rounding error for each step."""
+        finite = np.abs(np.asarray(expected, np.float64))
+        largest = float(finite[np.isfinite(finite)].max(initial=0))
+        epsilon = 2.0**-7 if self.contraction.type.bits == 16 else 2.0**-23
+        return prod(loop.extent for loop in self.contraction.reductions) * epsilon * largest
+
+
+_EXACT = frozenset(
+    {Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.MINIMUM, Op.MAXIMUM, Op.NEGATE, Op.ABSOLUTE}
+)
+
+
+def _is_exact(contraction: Contraction) -> bool:
+    """Whether results do not depend on the order of a reduction if inputs are small integers."""
+    if not contraction.type.is_float:
+        return True
+    operators = [node.operator for node in walk(contraction.term) if isinstance(node, Apply)]
+    return contraction.type.bits > 16 and _EXACT.issuperset(operators)
 
 
 def _random_inputs(

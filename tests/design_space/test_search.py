@@ -32,7 +32,7 @@ def space_of(
         contraction=contraction,
         device=device,
         budget=Budget(dsp=dsp, ram=ram),
-        dsp_of_pe=trial.dsp_of_pe(),
+        dsp=trial.dsp_blocks(),
     )
     return space, trial
 
