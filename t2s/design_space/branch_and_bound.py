@@ -281,7 +281,7 @@ class _Candidates:
         for array in state.space.arrays():
             part = 0
             if state.objective is Objective.FRONT:
-                part = (prod(array.pes) * state.space.dsp_of_pe[array.lanes]).bit_length()
+                part = int(prod(array.pes) * state.space.dsp[array.lanes].pe).bit_length()
             parts.setdefault(part, []).append(array)
         ordered = sorted(parts.items(), reverse=True)
         self.queues = deque(_Queue(state, arrays, until) for _, arrays in ordered)

@@ -87,7 +87,7 @@ class Energy:
                 elements = prod(extents[name] for name in operand.varies)
                 moved += elements * operand.type.bits // 8
         total = array.bound * self.of_cycle + moved * self.prices.get(DRAM_BYTE, 0.0)
-        firings = stored * int(space._sums(np.array([array.lanes]))[0])
+        firings = int(_evaluations(space, np.array([array.lanes]))[0])
         for kind, count in self.operations[array.lanes].items():
             total += firings * count * self.prices.get(kind, 0.0)
         return total
@@ -102,13 +102,14 @@ def counts(
 ) -> dict[str, Columns]:
     """The counts of each kind but cycles."""
     outputs, lanes = space.contraction.outputs, shapes.lanes
-    blocks, sums = space._blocks(shapes.pes, shapes.tiles), space._sums(lanes)
+    blocks = (-(-space._extents_of(lanes) // (shapes.pes * shapes.tiles))).prod(axis=1)
+    sums = space._sums(lanes)
     results, array = shapes.tiles.prod(axis=1), shapes.pes.prod(axis=1)
     steps = blocks * results * sums
     channel = np.zeros(len(shapes), np.int64)
     ram = channel.copy()
     for operand, feed in zip(space.contraction.operands, ways.feeds, strict=True):
-        varies = np.array([loop.name in operand.varies for loop in outputs])
+        varies = np.array([loop.name in operand.varies for loop in outputs], bool)
         own = np.where(varies, shapes.pes, 1).prod(axis=1)
         width = space._vector(operand, lanes) * operand.type.bits // 8
         match feed:
@@ -122,14 +123,16 @@ def counts(
                 ram += (streamed + steps * own) * width
                 channel += (streamed + passed + steps * array) * width
     stored = blocks * results * array
-    width = np.full(len(shapes), space.contraction.type.bits // 8)
+    width = space._results_of_vector(lanes) * space.contraction.type.bits // 8
     channel += stored * width
+    for operand in space.contraction.initial:
+        channel += stored * space._vector(operand, lanes) * operand.type.bits // 8
     if ways.drain is Drain.GATHERED:
         # the last chain passes whole words of the unloader, which fill up from PE to PE
         last = space._stored_vector(shapes.pes) - 1
         passed = _scattered(stored, shapes.pes) + stored * last - stored * last // 2
         channel += (stored * (shapes.pes > 1).sum(axis=1) + passed) * width
-    evaluations = prod(loop.extent for loop in outputs) * sums
+    evaluations = _evaluations(space, lanes)
     found = {DRAM_BYTE: costs.bytes, RAM_BYTE: ram, CHANNEL_BYTE: channel}
     for kind in {kind for each in operations.values() for kind in each}:
         of_lanes = np.zeros(max(operations) + 1, np.int64)
@@ -137,6 +140,12 @@ def counts(
             of_lanes[length] = each.get(kind, 0)
         found[kind] = evaluations * of_lanes[lanes]
     return found
+
+
+def _evaluations(space: Space, lanes: Columns) -> Columns:
+    """Vectors of the term that PEs evaluate; padding is not evaluated."""
+    evaluations: Columns = space._extents_of(lanes).prod(axis=1) * space._sums(lanes)
+    return evaluations
 
 
 def _streamed(

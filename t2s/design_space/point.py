@@ -6,7 +6,8 @@ directives that a user would write; ``apply`` carries them out on a Func.
 
 The loop nest is always the same, outermost first: blocks of results, the reduction, the tile of a
 PE, the PEs, the lanes.  So a PE has as many partial sums in flight as its tile has results, which
-hides the latency of the adder.
+hides the latency of the adder.  Lanes are along the innermost reduction, or along adjacent results
+where nothing is reduced; then a result of a PE is a vector.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Point:
     ----------
     rows: (loop, PEs) for each loop in space, in the order of the outputs.
     tiles: results of one PE along each output loop.
-    lanes: the length of vectors along the innermost reduction.
+    lanes: the length of vectors along the vector loop of the contraction.
     feeds: for each operand.
     depth: the FIFO from a PE to its store unit, in results; 0 for the default.
     """
@@ -81,11 +82,15 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Directives:
-    """The loops and Funcs that a point makes, and its calls in order."""
+    """The loops and Funcs that a point makes, and its calls in order.
+
+    ``loaders`` has the Func that loads an operand, where one was isolated.
+    """
 
     loops: tuple[str, ...]
     funcs: tuple[str, ...]
     on_host: tuple[str, ...]
+    loaders: Mapping[str, str]
     calls: tuple[Call, ...]
 
 
@@ -143,7 +148,11 @@ class _Writer:
             self.call(self.contraction.name, "isolate_consumer", unloader)
             self.call(self.contraction.name, "depth", self.point.depth)
         return Directives(
-            tuple(self.loops), tuple(self.funcs), tuple(self.on_host), tuple(self.calls)
+            loops=tuple(self.loops),
+            funcs=tuple(self.funcs),
+            on_host=tuple(self.on_host),
+            loaders={operand.name: loader for operand, _, loader, _ in feeders},
+            calls=tuple(self.calls),
         )
 
     def call(self, receiver: str, method: str, *arguments: str | int) -> None:
@@ -160,14 +169,13 @@ class _Writer:
         self.funcs.append(self.names.fresh(name))
         return self.funcs[-1]
 
-    @property
-    def innermost(self) -> str:
-        """The reduction that vectors run along."""
-        return self.contraction.reductions[-1].name
-
     def shape_nest(self) -> None:
         """Split, reorder and unroll the loops of the definition."""
         name, rows = self.contraction.name, dict(self.point.rows)
+        along = self.contraction.vector_loop
+        if along is not None and self.point.lanes > 1:
+            self.lane = self.loop(f"{along}v")
+            self.call(name, "split", along, along, self.lane, self.point.lanes)
         for output, tile in zip(self.contraction.outputs, self.point.tiles, strict=True):
             block = rows.get(output.name, 1) * tile
             if block == 1:
@@ -182,10 +190,6 @@ class _Writer:
                     self.call(name, "split", inner, inner, pes, rows[output.name])
             elif output.name in rows:
                 self.pes[output.name] = inner
-        if self.point.lanes > 1:
-            self.lane = self.loop(f"{self.innermost}v")
-            inner = self.innermost
-            self.call(name, "split", inner, inner, self.lane, self.point.lanes)
         nest = [output.name for output in self.contraction.outputs]
         nest += [reduction.name for reduction in self.contraction.reductions]
         nest += [*self.tiles.values(), *self.pes.values()]
@@ -194,17 +198,19 @@ class _Writer:
         if self.pes:
             self.call(name, "unroll", *self.pes.values())
         if self.lane:
-            vectors = [o.name for o in self.contraction.operands if self.innermost in o.varies]
-            self.call(name, "vload", *vectors)
+            operands = (*self.contraction.operands, *self.contraction.initial)
+            self.call(name, "vload", *(o.name for o in operands if along in o.varies))
+            if not self.contraction.reductions:
+                self.call(name, "vstore", name)
 
     def isolates(self, operand: SearchedOperand, feed: Feed) -> bool:
         """Whether loading has to be a Func of its own."""
-        return feed is not Feed.DIRECT or self.reorders(operand)
+        return feed is not Feed.DIRECT or not operand.stored or self.reorders(operand)
 
     def reorders(self, operand: SearchedOperand) -> bool:
         """Whether elements along the lanes are apart in memory, so that the host reorders them."""
-        along = self.lane is not None and self.innermost in operand.varies
-        return along and self.innermost not in operand.fastest
+        along = self.contraction.vector_loop
+        return self.lane is not None and along in operand.varies and along not in operand.adjacent
 
     def isolate(self, operand: SearchedOperand, feed: Feed) -> tuple[str, str]:
         """The chain from memory to the PEs: the loader, and the last Func of the chain."""
@@ -258,4 +264,4 @@ class _Writer:
 
 def stores_vectors(contraction: Contraction, point: Point) -> bool:
     """Whether the last loop in space is the one along which results are adjacent in memory."""
-    return bool(point.rows) and point.rows[-1][0] == contraction.stored[-1]
+    return [loop for loop, _ in point.rows[-1:]] == list(contraction.stored[-1:])

@@ -13,9 +13,11 @@ import pickle
 import time
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
-from math import inf
+from math import inf, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,22 +25,26 @@ import numpy as np
 
 from t2s import __version__
 from t2s.core.display import Table
-from t2s.core.errors import InternalError, T2SError, T2SWarning, UserError
+from t2s.core.errors import InternalError, T2SError, T2SWarning, UnsupportedError, UserError
+from t2s.core.expr import Apply
 from t2s.core.location import user_location
+from t2s.core.ops import Op
 from t2s.core.progress import ProgressBar
 from t2s.core.validate import as_int
+from t2s.core.walk import walk
 from t2s.design_space.branch_and_bound import Objective, Search, Timed, best_first
-from t2s.design_space.contraction import Contraction, contraction_of
+from t2s.design_space.contraction import Contraction, contraction_of, with_single_reads
 from t2s.design_space.energy import Energy, checked_prices
 from t2s.design_space.journal import Journal, Outcome, Subject, digest
 from t2s.design_space.point import Directives, Point, apply, directives_of, symbols_of
-from t2s.design_space.space import LANES, Budget, Shapes, Space, in_words, single_pe
+from t2s.design_space.space import LANES, Budget, DspBlocks, Shapes, Space, in_words, single_pe
 from t2s.design_space.workers import Ending
 from t2s.driver.lower import interpret, lower, resources
 from t2s.driver.recognize import design_of
 from t2s.driver.search_result import Found, FoundDesign
 from t2s.driver.simulate import cycles, device_for, simulate
 from t2s.func.freeze import freeze
+from t2s.report.resources import dsp_blocks
 from t2s.spatial.schedule import ScheduledFunc
 
 if TYPE_CHECKING:
@@ -94,6 +100,7 @@ def search(
     cannot be searched, and for a budget that no design fits.
     """
     constants = dict(inputs or {})
+    design = with_single_reads(design)
     target = device_for(design_of(design), device, memory)
     contraction = contraction_of(design, constants)
     goal = _objective(objective, energy)
@@ -107,9 +114,7 @@ def search(
         )
     prices = None if energy is None else checked_prices(energy)
     trial = _Trial(design, contraction, constants, target)
-    space = Space(
-        contraction=contraction, device=target, budget=limits, dsp_of_pe=trial.dsp_of_pe()
-    )
+    space = Space(contraction=contraction, device=target, budget=limits, dsp=trial.dsp_blocks())
     ranking = _Ranking(design.name, contraction, progress)
     with ranking, _Memory(journal, trial) as known:
         state = best_first(
@@ -279,14 +284,17 @@ class _Trial:
             return Outcome(refusal=str(error).splitlines()[0])
         return Outcome(cycles=taken, dsp_blocks=dsp, ram_blocks=ram)
 
-    def dsp_of_pe(self) -> dict[int, int]:
-        """DSP blocks of one PE, by vector length: those of a design of a single PE."""
-        innermost = self.contraction.reductions[-1].extent
-        lanes = [n for n in LANES if n == 1 or n < 2 * innermost]
-        blocks = {}
-        for n in lanes:
-            design = self.design(single_pe(self.contraction, n))
-            blocks[n] = resources(design, self.constants, device=self.device).dsp_blocks
+    def dsp_blocks(self) -> dict[int, DspBlocks]:
+        """The DSP blocks of a design of a single PE, by vector length.
+
+        Vectors that the compiler refuses, as of elements that are apart in memory, have none.
+        """
+        longest = self.contraction.extents.get(self.contraction.vector_loop or "", 1)
+        blocks = {1: self.dsp_blocks_with(1)}
+        for lanes in LANES[1:]:
+            if lanes < 2 * longest:
+                with suppress(UserError, UnsupportedError):
+                    blocks[lanes] = self.dsp_blocks_with(lanes)
         return blocks
 
     def energy(self, prices: Mapping[str, float], space: Space) -> Energy:
@@ -294,11 +302,22 @@ class _Trial:
         from t2s.report.page.traffic import operators_of_firing
 
         operations: dict[int, Mapping[str, int]] = {}
-        for n in space.dsp_of_pe:
-            graph = lower(self.design(single_pe(self.contraction, n)), self.constants)
+        for lanes in space.dsp:
+            graph = lower(self.design(single_pe(self.contraction, lanes)), self.constants)
             node = next(node for node in graph.nodes if node.name == self.contraction.name)
-            operations[n] = operators_of_firing(node)  # type: ignore[arg-type]  # no machine
+            operations[lanes] = operators_of_firing(node)  # type: ignore[arg-type]  # no machine
         return Energy(prices=prices, operations=operations)
+
+    def dsp_blocks_with(self, lanes: int) -> DspBlocks:
+        point = single_pe(self.contraction, lanes)
+        nodes = lower(self.design(point), self.constants).nodes
+        fabric = self.device.fabric
+        blocks = {n.name: dsp_blocks(n, fabric) if fabric else Fraction(0) for n in nodes}
+        loaders = self.directives(point).loaders
+        return DspBlocks(
+            pe=blocks[self.contraction.name],
+            loader={operand: blocks[loader] for operand, loader in loaders.items()},
+        )
 
     def check_values(self, design: ScheduledFunc) -> None:
         """Compare the winner's values with those of the definition, on random small integers."""
@@ -308,8 +327,30 @@ class _Trial:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", T2SWarning)
             result = simulate(design, inputs, device=self.device, progress=False)
-        if not np.array_equal(result.outputs[design.name], interpret(design, inputs)):
+        found, expected = result.outputs[design.name], interpret(design, inputs)
+        error = 0.0 if _is_exact(self.contraction) else self.rounding(expected)
+        if not np.allclose(found, expected, rtol=0, atol=error, equal_nan=True):
             raise InternalError(f"the design of {design.name} that was found has wrong values")
+
+    def rounding(self, expected: np.ndarray[Any, Any]) -> float:
+        """How far apart two orders of a sum may be, by a rounding error for each step."""
+        finite = np.abs(np.asarray(expected, np.float64))
+        largest = float(finite[np.isfinite(finite)].max(initial=0))
+        epsilon = 2.0**-7 if self.contraction.type.bits == 16 else 2.0**-23
+        return prod(loop.extent for loop in self.contraction.reductions) * epsilon * largest
+
+
+_EXACT = frozenset(
+    {Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.MINIMUM, Op.MAXIMUM, Op.NEGATE, Op.ABSOLUTE}
+)
+
+
+def _is_exact(contraction: Contraction) -> bool:
+    """Whether results do not depend on the order of a reduction if inputs are small integers."""
+    if not contraction.type.is_float:
+        return True
+    operators = [node.operator for node in walk(contraction.term) if isinstance(node, Apply)]
+    return contraction.type.bits > 16 and _EXACT.issuperset(operators)
 
 
 def _random_inputs(
@@ -418,7 +459,7 @@ def fewest_blocks(space: Space) -> tuple[int, int]:
     """
     free = replace(space, budget=Budget(dsp=None, ram=None))
     most_dsp, most_ram = (inf if n is None else n for n in (space.budget.dsp, space.budget.ram))
-    lanes = np.array(list(space.dsp_of_pe), np.int64)
+    lanes = np.array(list(space.dsp), np.int64)
     ones = np.ones((len(lanes), len(space.contraction.outputs)), np.int64)
     blocks: list[tuple[int, int]] = []
     for ways in space.ways():
