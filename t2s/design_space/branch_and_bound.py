@@ -212,24 +212,27 @@ def best_first(
     until = monotonic() + seconds
     candidates = _Candidates(state, until)
     in_flight: dict[Point, Candidate] = {}
+    passed_over: list[Candidate] = []  # the one that there was no time for
     with Workers(measure, executor) as workers:
 
         def fill() -> None:
-            """Submit the next candidates; those that were timed before count at once."""
-            while workers.room and not (state.timed and monotonic() > until):
+            """Submit the next candidates; those that were timed before count, however late."""
+            while workers.room and not passed_over:
                 candidate = candidates.take()
                 if candidate is None:
                     break
                 outcome = recall(candidate.point)
-                if outcome is None:
+                if outcome is not None:
+                    state.add(candidate, outcome)
+                elif state.timed and monotonic() > until:
+                    passed_over.append(candidate)
+                else:
                     in_flight[candidate.point] = candidate
                     workers.submit(candidate.point)
-                else:
-                    state.add(candidate, outcome)
 
         def left() -> float | None:
             bounds = [*candidates.bounds(), *state.undecided]
-            bounds += [candidate.value for candidate in in_flight.values()]
+            bounds += [candidate.value for candidate in (*in_flight.values(), *passed_over)]
             return min(bounds, default=None)
 
         state.left = left()
@@ -262,7 +265,9 @@ def best_first(
     was_left = [] if state.left is None or state.ending is not Ending.INTERRUPTED else [state.left]
     still_left = left()
     state.left = min([*was_left, *([] if still_left is None else [still_left])], default=None)
-    state.complete = not state.undecided and candidates.exhausted(in_flight.values())
+    state.complete = not state.undecided and candidates.exhausted(
+        [*in_flight.values(), *passed_over]
+    )
     if not state.complete and state.ending is Ending.FINISHED:
         state.ending = Ending.DEADLINE
     return state
@@ -304,7 +309,7 @@ class _Candidates:
             if queue.least is not None:
                 yield queue.least
 
-    def exhausted(self, in_flight: Iterator[Candidate] | Any) -> bool:
+    def exhausted(self, in_flight: Sequence[Candidate]) -> bool:
         """Whether nothing that is left, here or under way, could be better."""
         if any(self.state.is_open(candidate) for candidate in in_flight):
             return False
@@ -399,8 +404,9 @@ class _Queue:
     def _expand(self) -> bool:
         """Bound arrays until the least bound is that of a point; whether there is a point."""
         while self.array is not None and (not self.heap or self.array[0] < self.heap[0].key[0]):
-            late = bool(self.heap) and monotonic() > self.until
-            if late or self.array[0] >= self.state.limit:
+            # bounds of arrays say little of energy: their points are all looked at, in time
+            late = self._minimized is not None and monotonic() > self.until
+            if (late and self.heap) or self.array[0] >= self.state.limit:
                 break
             (_, array), self.array = self.array, next(self.arrays, None)
             for ways in self.space.ways():

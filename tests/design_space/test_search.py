@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
+import sqlite3
 import warnings
+from concurrent.futures import BrokenExecutor, Executor, Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,17 +19,19 @@ from typer.testing import CliRunner
 import t2s
 from t2s import Float, Func, ImageParam, Int, Param, RDom
 from t2s.command.main import app
-from t2s.design_space.branch_and_bound import best_first
+from t2s.design_space.branch_and_bound import Search, best_first
 from t2s.design_space.contraction import contraction_of
 from t2s.design_space.energy import counts
 from t2s.design_space.point import Feed
 from t2s.design_space.space import Budget, Space
+from t2s.design_space.workers import Ending
 from t2s.devices import DEVICES, Device
-from t2s.driver.search import Found, _random_inputs, _Trial
+from t2s.driver.search import Found, _random_inputs, _Ranking, _Trial
 from t2s.driver.simulate import times
-from t2s.errors import UserError
+from t2s.errors import T2SWarning, UserError
 from t2s.report.page.traffic import moved_bytes, operations_of, token_bytes, tokens_of
 from tests.design_space.contractions import KERNELS, convolution, gemm, mttkrp, ttm
+from tests.design_space.test_workers import interrupted_after
 
 
 def space_of(
@@ -332,6 +337,98 @@ def test_the_command_writes_a_program_that_runs_to_the_same_cycles(
     assert f'"cycles": {found.cycles}' in ran.output
     assert found.save(tmp_path / "again.py").read_text() == found.program()
     assert CliRunner().invoke(app, ["search", str(best)]).exit_code == 1
+
+
+def test_the_record_of_the_command(found: Found, tmp_path: Path) -> None:
+    definition, page = tmp_path / "definition.py", tmp_path / "page.html"
+    definition.write_text(t2s.program(gemm(12, 10, 8)))
+    options = ["--dsp", "16", "--ram", "60", "--executor", "1", "--report", str(page)]
+    options += ["--journal", str(tmp_path / "search.db"), "--energy", "multiply=3.7"]
+    ran = CliRunner().invoke(app, ["search", str(definition), "--json", *options])
+    assert ran.exit_code == 0, ran.output
+    record = json.loads(ran.stdout)
+    assert record["schema"] == "t2s.search/1"
+    assert (record["design"], record["device"], record["memory"]) == ("C", "arria10", None)
+    assert (record["objective"], record["ended"]) == ("time", "finished")
+    assert (record["cycles"], record["lower_bound"], record["gap"]) == (234, 234, 0)
+    assert record["budget"] == {"dsp": 16, "ram": 60}
+    assert record["program"] == found.program()
+    best = record["designs"][0]
+    assert (best["cycles"], best["dsp_blocks"], best["bytes"]) == (234, 16, 8160)
+    assert best["energy"] == pytest.approx(12 * 10 * 8 * 3.7)
+    assert record["front"][0] == 0
+    assert "Where the cycles went" in page.read_text()
+    for options, text in (
+        (["--energy", "multiply"], "--energy needs a kind of access and a number"),
+        (["--objective", "area"], "objective= is nothing that a search looks for"),
+        (["--executor", "threads"], "executor= is nothing that runs a search"),
+    ):
+        ran = CliRunner().invoke(app, ["search", str(definition), "--json", *options])
+        assert (ran.exit_code, ran.stdout) == (1, "")
+        assert text in ran.stderr
+
+
+def test_the_ranking_on_a_terminal(found: Found) -> None:
+    """What rich shows above the bar, and in it."""
+    space, trial = space_of(gemm(12, 10, 8), dsp=16, ram=60)
+    with _Ranking("C", space.contraction, False) as ranking:
+        states: list[Search] = []
+        state = best_first(space, trial.outcome, seconds=0.5, report=states.append)
+        ranking.update(state)
+        table = ranking.table(state)
+        assert len(table.rows) <= 5
+        assert table.rows[0][1] == f"{state.best.cycles:,}" if state.best else False
+        assert re.fullmatch(r"bound [\d,]+, gap \d+\.\d\d%", ranking._left)
+        assert ranking._above() is not None
+
+
+class Mortal(Executor):
+    """Runs what it is given at once, and is gone after some batches."""
+
+    _max_workers = 1
+
+    def __init__(self, lives: int) -> None:
+        self.lives = lives
+
+    def submit(self, function: Any, /, *arguments: Any, **keywords: Any) -> Future[Any]:
+        self.lives -= 1
+        if self.lives < 0:
+            raise BrokenExecutor("no worker is left")
+        future: Future[Any] = Future()
+        future.set_result(function(*arguments, **keywords))
+        return future
+
+
+def test_an_executor_that_is_gone(tmp_path: Path) -> None:
+    """The best so far with its gap, and a journal with all of it."""
+    path, func = tmp_path / "search.db", gemm(64, 48, 96)
+    with pytest.warns(T2SWarning, match="the executor of the search is gone") as caught:
+        found = t2s.search(func, dsp=64, executor=Mortal(3), journal=path, progress=False)
+    assert "given:    no worker is left" in str(caught[0].message)
+    assert (found.ending, found.complete) == (Ending.GONE, False)
+    assert found.tried >= 3
+    assert 0 < found.gap < 0.1
+    assert "the executor was gone" in str(found)
+    with sqlite3.connect(path) as connection:
+        (rows,) = connection.execute("SELECT count(*) FROM outcomes").fetchone()
+    connection.close()
+    assert rows == found.tried
+    again = t2s.search(func, dsp=64, seconds=1e-6, journal=path, progress=False)
+    assert (again.cycles, again.ending) == (found.cycles, Ending.DEADLINE)
+    assert again.lower_bound <= found.lower_bound
+    with pytest.raises(UserError, match="the executor of the search is gone"):
+        t2s.search(func, dsp=64, executor=Mortal(0), progress=False)
+
+
+def test_ctrl_c_ends_a_search_with_the_best_so_far(tmp_path: Path) -> None:
+    path, func = tmp_path / "search.db", gemm(320, 256, 1024)
+    with interrupted_after(4):
+        found = t2s.search(func, dsp=1280, journal=path, progress=False)
+    assert (found.ending, found.complete) == (Ending.INTERRUPTED, False)
+    assert 0 < found.lower_bound < found.cycles
+    assert "Ctrl-C ended the search" in str(found)
+    again = t2s.search(func, dsp=1280, seconds=1e-6, journal=path, progress=False)
+    assert again.tried >= 1
 
 
 def test_a_search_that_goes_on(found: Found, tmp_path: Path) -> None:
