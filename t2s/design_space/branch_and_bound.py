@@ -161,8 +161,8 @@ class _Candidates:
 
     def __init__(self, space: Space) -> None:
         self.space = space
-        self.arrays = iter(space.arrays())
-        self.array = next(self.arrays, None)
+        self.families = iter(space.families())
+        self.family = next(self.families, None)
         self.heap: list[tuple[tuple[int, int, int], int, int, _Batch]] = []
         self.batches = 0
         self.bounded = 0
@@ -171,18 +171,18 @@ class _Candidates:
     def least(self) -> int | None:
         """The least bound of what has not been taken."""
         bounds = [self.heap[0][0][0]] if self.heap else []
-        bounds += [] if self.array is None else [self.array.bound]
+        bounds += [] if self.family is None else [self.family.bound]
         return min(bounds, default=None)
 
     def take(self, limit: int | None) -> _Candidate | None:
         """Take the candidate with the least bound out; ``None`` if none is below the limit."""
-        while self.array is not None and (not self.heap or self.array.bound < self.heap[0][0][0]):
-            if limit is not None and self.array.bound >= limit:
+        while self.family is not None and (
+            not self.heap or self.family.bound < self.heap[0][0][0]
+        ):
+            if limit is not None and self.family.bound >= limit:
                 break
-            array, self.array = self.array, next(self.arrays, None)
-            shapes = self.space.shapes(array)
-            for ways in self.space.ways():
-                self._add(shapes, ways, limit)
+            family, self.family = self.family, next(self.families, None)
+            self._add(self.space.shapes(family), family.ways, limit)
         if not self.heap or (limit is not None and self.heap[0][0][0] >= limit):
             return None
         (bound, _, moved), _, row, batch = heappop(self.heap)
