@@ -1,6 +1,6 @@
 """Best-first branch and bound: the point with the least bound is the next one that is timed.
 
-Bounds of whole arrays of PEs come first, those of their points when no other bound is lower.  The
+Bounds of families come first, those of their points when no other bound is lower.  The
 search ends when nothing is left that could be better than what was timed; if it ends before, the
 least bound that is left tells how much better a design could be.
 
@@ -25,11 +25,11 @@ import numpy as np
 from t2s.design_space.energy import Energy
 from t2s.design_space.journal import Outcome
 from t2s.design_space.point import Point
-from t2s.design_space.space import Columns, Costs, PEArray, Space, Ways
+from t2s.design_space.space import Columns, Costs, Family, Space
 from t2s.design_space.workers import Ending, ExecutorGone, WorkerDeath, Workers
 
 FIRST_ROWS = 16
-"""Points of an array that wait in the queue; those behind them are computed again when needed."""
+"""Points of a family that wait in the queue; those behind them are computed again when needed."""
 
 
 class Objective(Enum):
@@ -276,20 +276,20 @@ def best_first(
 class _Candidates:
     """The points of a space, those with the least bound first.
 
-    For a front the arrays of PEs are divided by their DSP blocks, in factors of two, and each part
-    gives its best point in turn, so that a search that is cut short knows all of the front roughly.
+    For a front the families are divided by their DSP blocks, in factors of two, and each part gives
+    its best point in turn, so that a search that is cut short knows all of the front roughly.
     """
 
     def __init__(self, state: Search, until: float) -> None:
         self.state = state
-        parts: dict[int, list[PEArray]] = {}
-        for array in state.space.arrays():
+        parts: dict[int, list[Family]] = {}
+        for family in state.space.families():
             part = 0
             if state.objective is Objective.FRONT:
-                part = int(prod(array.pes) * state.space.dsp[array.lanes].pe).bit_length()
-            parts.setdefault(part, []).append(array)
+                part = int(prod(family.pes) * state.space.dsp[family.lanes].pe).bit_length()
+            parts.setdefault(part, []).append(family)
         ordered = sorted(parts.items(), reverse=True)
-        self.queues = deque(_Queue(state, arrays, until) for _, arrays in ordered)
+        self.queues = deque(_Queue(state, families, until) for _, families in ordered)
 
     def take(self) -> Candidate | None:
         """The next candidate; ``None`` if none is left that could be better."""
@@ -331,11 +331,10 @@ class _Entry:
 
 @dataclass(kw_only=True, slots=True)
 class _Batch:
-    """The points of one array with one way, in their order: the rows that come next."""
+    """The points of a family, in their order: the rows that come next."""
 
     number: int
-    array: PEArray
-    ways: Ways
+    family: Family
     taken: int = 0
     rows: Iterator[tuple[float, int, int, int, int, int, float]] = field(
         default_factory=lambda: iter(())
@@ -344,19 +343,18 @@ class _Batch:
 
 
 class _Queue:
-    """Points of some arrays in the order of their bounds."""
+    """Points of some families in the order of their bounds."""
 
-    def __init__(self, state: Search, arrays: Sequence[PEArray], until: float) -> None:
+    def __init__(self, state: Search, families: Sequence[Family], until: float) -> None:
         self.state = state
         self.space = state.space
         self.until = until
-        of_array = [
-            energy.of_array(self.space, array) if (energy := self._minimized) else array.bound
-            for array in arrays
-        ]
-        order = sorted(range(len(arrays)), key=of_array.__getitem__)
-        self.arrays = iter([(of_array[at], arrays[at]) for at in order])
-        self.array = next(self.arrays, None)
+        bounds: Sequence[float] = [family.bound for family in families]
+        if self._minimized is not None:
+            bounds = self._minimized.of_families(self.space, families)
+        order = sorted(range(len(families)), key=bounds.__getitem__)
+        self.families = iter([(bounds[at], families[at]) for at in order])
+        self.family = next(self.families, None)
         self.heap: list[_Entry] = []
         self.batches = 0
 
@@ -369,7 +367,7 @@ class _Queue:
     def least(self) -> float | None:
         """The least bound of what has not been taken."""
         bounds = [self.heap[0].key[0]] if self.heap else []
-        bounds += [] if self.array is None else [self.array[0]]
+        bounds += [] if self.family is None else [self.family[0]]
         return min(bounds, default=None)
 
     def take(self) -> Candidate | None:
@@ -381,9 +379,7 @@ class _Queue:
             self._push(entry.batch)
             value, ram, moved = entry.key
             candidate = Candidate(
-                point=self.space.point(
-                    self.space.shapes(entry.batch.array), entry.row, entry.batch.ways
-                ),
+                point=self._point(entry.batch.family, entry.row),
                 value=value,
                 bound=entry.bound,
                 dsp=entry.dsp,
@@ -395,6 +391,9 @@ class _Queue:
                 return candidate
         return None
 
+    def _point(self, family: Family, row: int) -> Point:
+        return self.space.point(self.space.shapes(family), row, family.ways)
+
     def has_more(self) -> bool:
         """Whether a candidate is left, without time to look for it: yes, if that is not known."""
         if self.state.objective is not Objective.FRONT:
@@ -402,16 +401,15 @@ class _Queue:
         return self.least is not None
 
     def _expand(self) -> bool:
-        """Bound arrays until the least bound is that of a point; whether there is a point."""
-        while self.array is not None and (not self.heap or self.array[0] < self.heap[0].key[0]):
-            # bounds of arrays say little of energy: their points are all looked at, in time
+        """Bound families until the least bound is that of a point; whether there is a point."""
+        while self.family is not None and (not self.heap or self.family[0] < self.heap[0].key[0]):
+            # bounds of families say less of energy, so that many of them are looked at
             late = self._minimized is not None and monotonic() > self.until
-            if (late and self.heap) or self.array[0] >= self.state.limit:
+            if (late and self.heap) or self.family[0] >= self.state.limit:
                 break
-            (_, array), self.array = self.array, next(self.arrays, None)
-            for ways in self.space.ways():
-                self.batches += 1
-                self._push(_Batch(number=self.batches, array=array, ways=ways))
+            (_, family), self.family = self.family, next(self.families, None)
+            self.batches += 1
+            self._push(_Batch(number=self.batches, family=family))
         return bool(self.heap)
 
     def _push(self, batch: _Batch) -> None:
@@ -427,13 +425,13 @@ class _Queue:
 
     def _refill(self, batch: _Batch) -> None:
         """Compute the next rows of a batch, twice as many each time, without those that are cut."""
-        shapes = self.space.shapes(batch.array)
-        costs = self.space.costs(shapes, batch.ways)
+        shapes, ways = self.space.shapes(batch.family), batch.family.ways
+        costs = self.space.costs(shapes, ways)
         if not batch.taken:
             self.state.bounded += len(shapes)
         dynamic, value = np.zeros(len(shapes)), costs.bound
         if self.state.energy is not None:
-            dynamic = self.state.energy.dynamic(self.space, shapes, batch.ways, costs)
+            dynamic = self.state.energy.dynamic(self.space, shapes, ways, costs)
         if self._minimized is not None:
             value = dynamic + self._minimized.of_cycle * costs.bound
         legal = np.flatnonzero(costs.legal)

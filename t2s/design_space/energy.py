@@ -7,20 +7,18 @@ only what each cycle costs waits for the exact cycles.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Index
 from t2s.core.location import user_location
 from t2s.core.ops import Op
 from t2s.design_space.contraction import SearchedOperand
 from t2s.design_space.point import Drain, Feed
-from t2s.design_space.space import Columns, Costs, PEArray, Shapes, Space, Ways
+from t2s.design_space.space import Columns, Costs, Family, Shapes, Space, Ways
 
 CYCLE, DRAM_BYTE, RAM_BYTE, CHANNEL_BYTE = "cycle", "DRAM byte", "RAM byte", "channel byte"
 
@@ -77,20 +75,23 @@ class Energy:
             total = total + count * self.prices.get(kind, 0.0)
         return total
 
-    def of_array(self, space: Space, array: PEArray) -> float:
-        """A lower bound for all designs of an array: cycles, operations, each element once."""
-        extents = space.contraction.extents
-        stored = prod(loop.extent for loop in space.contraction.outputs)
-        moved = stored * space.contraction.type.bits // 8
-        for operand in space.contraction.operands:
-            if all(isinstance(index, Index) for index in operand.indices):
-                elements = prod(extents[name] for name in operand.varies)
-                moved += elements * operand.type.bits // 8
-        total = array.bound * self.of_cycle + moved * self.prices.get(DRAM_BYTE, 0.0)
-        firings = int(_evaluations(space, np.array([array.lanes]))[0])
-        for kind, count in self.operations[array.lanes].items():
-            total += firings * count * self.prices.get(kind, 0.0)
-        return total
+    def of_families(self, space: Space, families: Sequence[Family]) -> list[float]:
+        """Lower bounds for all designs of each family: what the least that they cost adds up to."""
+        groups: dict[tuple[int, Ways], list[int]] = {}
+        for at, family in enumerate(families):
+            groups.setdefault((family.lanes, family.ways), []).append(at)
+        bounds = np.zeros(len(families))
+        for (lanes, ways), members in groups.items():
+            pes = np.array([families[at].pes for at in members], np.int64)
+            pes = pes.reshape(len(members), len(space.contraction.outputs))
+            length = np.full(len(members), lanes, np.int64)
+            whole = -(-space._extents_of(length) // pes)
+            shapes = Shapes(pes=pes, tiles=whole, lanes=length)
+            costs = space.costs(shapes, ways, of_family=True)
+            cycles = np.array([families[at].bound for at in members])
+            bounds[members] = self.dynamic(space, shapes, ways, costs) + self.of_cycle * cycles
+        found: list[float] = bounds.tolist()
+        return found
 
 
 def counts(
@@ -122,6 +123,10 @@ def counts(
                 passed = _scattered(streamed, np.where(varies, shapes.pes, 1))
                 ram += (streamed + steps * own) * width
                 channel += (streamed + passed + steps * array) * width
+            case Feed.BUFFERED_APART:  # from a loader for each feeder, past no other feeder
+                streamed = _streamed(space, operand, shapes, blocks, own, varies)
+                ram += (streamed + steps * own) * width
+                channel += (streamed + steps * array) * width
     stored = blocks * results * array
     width = space._results_of_vector(lanes) * space.contraction.type.bits // 8
     channel += stored * width

@@ -30,12 +30,19 @@ class Feed(Enum):
     DIRECT = "each PE loads it"
     FORWARDED = "boundary PEs load it and PEs pass it on"
     BUFFERED = "a loader streams each value once for a tile; feeders buffer it and PEs pass it on"
+    BUFFERED_APART = "the same, with a loader for each feeder"
+
+    @property
+    def buffers(self) -> bool:
+        """Whether feeders buffer what loaders send once."""
+        return self in (Feed.BUFFERED, Feed.BUFFERED_APART)
 
 
 class Drain(Enum):
     """How results leave the PEs."""
 
     STORED = "each PE stores its results, through a FIFO that takes no RAM block"
+    QUEUED = "each PE stores its results, through a FIFO that holds a tile"
     GATHERED = "results are gathered to one unloader"
 
 
@@ -49,7 +56,8 @@ class Point:
     tiles: results of one PE along each output loop.
     lanes: the length of vectors along the vector loop of the contraction.
     feeds: for each operand.
-    depth: the FIFO from a PE to its store unit, in results; 0 for the default.
+    depth: the FIFO from a PE to its store unit, and that from the load unit of the value that a
+        reduction starts from, in results; 0 for the default.
     """
 
     rows: tuple[tuple[str, int], ...]
@@ -64,7 +72,7 @@ class Point:
         array = " x ".join(f"{pes} PEs along {loop}" for loop, pes in self.rows) or "one PE"
         tile = " x ".join(map(str, self.tiles))
         feeds = ", ".join(
-            f"{operand.name} {feed.name.lower()}"
+            f"{operand.name} {feed.name.lower().replace('_', ' ')}"
             for operand, feed in zip(contraction.operands, self.feeds, strict=True)
         )
         lanes = f"{self.lanes} lane{'s' if self.lanes > 1 else ''}"
@@ -137,10 +145,14 @@ class _Writer:
 
     def directives(self) -> Directives:
         self.shape_nest()
+        for operand in self.contraction.initial if self.point.depth else ():
+            loader = self.func(f"{operand.name}_loader")
+            self.call(self.contraction.name, "isolate_producer", operand.name, loader)
+            self.call(loader, "depth", self.point.depth)
         feeders = [(o, f, *self.isolate(o, f)) for o, f in self.operands() if self.isolates(o, f)]
         for operand, feed, loader, feeder in feeders:
             if feed is not Feed.DIRECT:
-                self.feed(operand, loader, feeder)
+                self.feed(operand, feed, loader, feeder)
         if self.point.drain is Drain.GATHERED:
             self.gather()
         elif self.point.depth:
@@ -220,13 +232,13 @@ class _Writer:
             chain.append(self.on_host[-1])
         loader = feeder = self.func(f"{operand.name}_loader")
         chain.append(loader)
-        if feed is Feed.BUFFERED:
+        if feed.buffers:
             feeder = self.func(f"{operand.name}_feeder")
             chain.append(feeder)
         self.call(self.contraction.name, "isolate_producer_chain", operand.name, *chain)
         return loader, feeder
 
-    def feed(self, operand: SearchedOperand, loader: str, feeder: str) -> None:
+    def feed(self, operand: SearchedOperand, feed: Feed, loader: str, feeder: str) -> None:
         name = self.contraction.name
         for loop, pes in self.pes.items():
             if loop not in operand.varies:
@@ -244,7 +256,7 @@ class _Writer:
         outer = [*self.contraction.outputs, *self.contraction.reductions[:kept]]
         self.call(feeder, "buffer", loader, outer[-1].name)
         for loop, pes in self.pes.items():
-            if loop in operand.varies:
+            if loop in operand.varies and feed is Feed.BUFFERED:
                 self.call(feeder, "scatter", loader, pes)
 
     def gather(self) -> None:

@@ -81,20 +81,24 @@ class Shapes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PEArray:
-    """PEs along each output loop, the vector length, and a bound for all of its designs."""
-
-    pes: tuple[int, ...]
-    lanes: int
-    bound: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class Ways:
     """How the operands of a contraction reach the PEs, and how its results leave."""
 
     feeds: tuple[Feed, ...]
     drain: Drain
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """PEs along each output loop, the vector length and the ways: designs with any tiles.
+
+    ``bound`` is a bound for all of them.
+    """
+
+    pes: tuple[int, ...]
+    lanes: int
+    ways: Ways
+    bound: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,10 +134,24 @@ class Space:
 
     # arrays and shapes
 
-    def arrays(self) -> list[PEArray]:
-        """All arrays of PEs within the budget of DSP blocks, those with the least bound first."""
-        arrays = [self._array(pes, lanes) for lanes in self.dsp for pes in self._pes(lanes)]
-        return sorted(arrays, key=lambda array: array.bound)
+    def families(self) -> list[Family]:
+        """All families within the budget, those with the least bound first."""
+        families: list[Family] = []
+        for lanes in self.dsp:
+            arrays = list(self._pes(lanes))
+            pes = np.array(arrays, np.int64).reshape(len(arrays), len(self.contraction.outputs))
+            whole = -(-np.array(self._extents(lanes), np.int64) // np.maximum(pes, 1))
+            shapes = Shapes(pes=pes, tiles=whole, lanes=np.full(len(pes), lanes, np.int64))
+            for ways in self.ways():
+                costs = self.costs(shapes, ways, of_family=True)
+                rows = np.flatnonzero(costs.legal)
+                families += [
+                    Family(pes=tuple(along), lanes=lanes, ways=ways, bound=bound)
+                    for along, bound in zip(
+                        pes[rows].tolist(), costs.bound[rows].tolist(), strict=True
+                    )
+                ]
+        return sorted(families, key=lambda family: family.bound)
 
     def _pes(self, lanes: int) -> Iterator[tuple[int, ...]]:
         """PEs along each output loop."""
@@ -159,17 +177,11 @@ class Space:
             for loop in self.contraction.outputs
         ]
 
-    def _array(self, pes: tuple[int, ...], lanes: int) -> PEArray:
-        whole = [ceil(n / along) for n, along in zip(self._extents(lanes), pes, strict=True)]
-        vector = np.array([lanes])
-        steps = prod(whole) * self._sums(vector) + self._latency_after(vector)
-        return PEArray(pes=pes, lanes=lanes, bound=int(steps[0]) + self._latency_of_loads)
-
-    def shapes(self, array: PEArray) -> Shapes:
-        """The array with every tile."""
+    def shapes(self, family: Family) -> Shapes:
+        """The array of a family with every tile."""
         choices = [
             smallest_tiles(ceil(n / along))
-            for n, along in zip(self._extents(array.lanes), array.pes, strict=True)
+            for n, along in zip(self._extents(family.lanes), family.pes, strict=True)
         ]
         while prod(map(len, choices)) > MOST_TILES:
             longest = max(range(len(choices)), key=lambda at: len(choices[at]))
@@ -177,8 +189,8 @@ class Space:
         grid = np.meshgrid(*choices, indexing="ij")
         tiles = np.stack([axis.ravel() for axis in grid], axis=1) if grid else np.ones((1, 0), int)
         tiles = tiles[tiles.prod(axis=1) <= MOST_RESULTS]
-        pes = np.broadcast_to(np.array(array.pes, np.int64), tiles.shape)
-        return Shapes(pes=pes, tiles=tiles, lanes=np.full(len(tiles), array.lanes, np.int64))
+        pes = np.broadcast_to(np.array(family.pes, np.int64), tiles.shape)
+        return Shapes(pes=pes, tiles=tiles, lanes=np.full(len(tiles), family.lanes, np.int64))
 
     # bounds
 
@@ -223,22 +235,28 @@ class Space:
     def _latency_of_stores(self) -> int:
         return self.device.store_latency if self.device.memory is None else 0
 
-    def costs(self, shapes: Shapes, ways: Ways) -> Costs:
-        """The costs of all shapes with one way for operands and results."""
+    def costs(self, shapes: Shapes, ways: Ways, *, of_family: bool = False) -> Costs:
+        """The costs of all shapes with one way for operands and results.
+
+        With tiles so large that there is one block, ``of_family`` has the least that any tiles
+        cost: nothing is loaded twice, and what a PE or a buffer holds is as little as possible.
+        """
         outputs = self.contraction.outputs
         pes, tiles, lanes = shapes.pes, shapes.tiles, shapes.lanes
         extents, sums = self._extents_of(lanes), self._sums(lanes)
         # padding is computed, loaded and stored as all else
         blocks = (-(-extents // (pes * tiles))).prod(axis=1)
         results, array = tiles.prod(axis=1), pes.prod(axis=1)
-        step = np.maximum(results, max(1, self._latency_of_sums))
+        held = np.ones_like(results) if of_family else results  # at once, by a PE
+        adder = max(1, self._latency_of_sums)
+        step = np.maximum(results, adder)
         after = self._latency_after(lanes)
         legal = np.ones(len(shapes), bool)
         burst, bits = np.full(len(shapes), self._burst), self._bits * self._results_of_vector(lanes)
         loaded = np.zeros(len(shapes), np.int64)
         filled, skew, streamed = loaded.copy(), loaded.copy(), loaded.copy()
         dsp = loaded.copy()
-        ram = array * self._ram(results if self.contraction.reductions else loaded, bits)
+        ram = array * self._ram(held if self.contraction.reductions else loaded, bits)
         for operand in self.contraction.initial:
             width = self._vector(operand, lanes) * operand.type.bits
             loaded = loaded + blocks * results * array * width // 8
@@ -252,15 +270,18 @@ class Space:
             width = vector * operand.type.bits // 8
             busy = self._unit_cycles(width)
             match feed:
-                case Feed.BUFFERED:
-                    legal &= self._reuses(operand, results, kept)
+                case Feed.BUFFERED | Feed.BUFFERED_APART:
+                    loaders = own if feed is Feed.BUFFERED_APART else 1
+                    legal &= self._reuses(operand, results, kept) | of_family
+                    legal &= (own > 1) | (feed is Feed.BUFFERED)
                     streams = self._sums_of(operand, lanes)
                     tokens = blocks * kept * own * streams
-                    units, filled = 1, np.maximum(filled, kept * own)
+                    buffered = np.minimum(kept, held)
+                    units, filled = loaders, np.maximum(filled, buffered * own // loaders)
                     # the last buffer is full before the steps that use it
-                    steps_after = (sums // streams - 1) * step + results
-                    streamed = np.maximum(streamed, tokens * busy + steps_after)
-                    ram = ram + own * self._ram(2 * kept, vector * operand.type.bits)
+                    steps_after = (sums // streams - 1) * np.maximum(held, adder) + held
+                    streamed = np.maximum(streamed, tokens // loaders * busy + steps_after)
+                    ram = ram + own * self._ram(2 * buffered, vector * operand.type.bits)
                 case Feed.FORWARDED:
                     legal &= shared > 1
                     tokens = blocks * results * sums * own
@@ -285,15 +306,19 @@ class Space:
             legal &= (array > 1) & (bits == self._bits)
             vector = self._stored_vector(pes)
             unloaded = stored // vector
-            tail = np.maximum(0, array * results // vector - results)
+            tail = np.maximum(0, array * held // vector - held)
             # one row of PEs whose results leave as a vector needs no FIFOs for PEs that wait
             waits = (np.sum(pes > 1, axis=1) > 1) | (vector == 1)
             waits &= len(self.contraction.reductions) > 0
-            waiting = np.where(waits, results + 1, 0)
+            waiting = np.where(waits, held + 1, 0)
             ram = ram + array * self._ram(waiting, bits)
             ram = ram + self._ram(burst, vector * self._bits)
         else:
             ram = ram + array * self._ram(burst, bits)
+        if ways.drain is Drain.QUEUED:
+            legal &= (results > self._free_words) | of_family
+            ends = 1 + len(self.contraction.initial)  # FIFOs at both ends of a reduction
+            ram = ram + ends * array * self._ram(held, bits)
         # the first PE sends its last results while those behind it still compute theirs
         computed = filled + (blocks * sums - 1) * step + results
         computed = np.maximum(computed, streamed) + np.maximum(skew, tail)
@@ -409,7 +434,9 @@ class Space:
         pes = shapes.pes[row].tolist()
         outputs = self.contraction.outputs
         results = int(shapes.tiles[row].prod())
-        depth = min(results, self._free_words) if ways.drain is Drain.STORED else 0
+        depth = results if ways.drain is Drain.QUEUED else min(results, self._free_words)
+        if ways.drain is Drain.GATHERED and not self.contraction.initial:
+            depth = 0
         return Point(
             rows=tuple((o.name, n) for o, n in zip(outputs, pes, strict=True) if n > 1),
             tiles=tuple(shapes.tiles[row].tolist()),
@@ -462,9 +489,12 @@ def in_words(contraction: Contraction) -> str:
         operands = ", ".join(operand.name for operand in contraction.operands)
         parts.append(
             f"{operands}: each loaded by each PE, forwarded from boundary PEs, or streamed once "
-            "for each tile and buffered"
+            "for each tile and buffered, from one loader or one for each feeder"
         )
-    parts.append("results gathered, or stored by each PE through a FIFO that takes no RAM block")
+    parts.append(
+        "results gathered, or stored by each PE through a FIFO that takes no RAM block or holds a "
+        "tile"
+    )
     if contraction.reductions:
         missing.insert(0, "reductions in space")
         missing.append(f"buffers for more than one step of {contraction.reductions[-1].name}")

@@ -9,6 +9,7 @@ import sqlite3
 import warnings
 from concurrent.futures import BrokenExecutor, Executor, Future
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from t2s.command.main import app
 from t2s.design_space.branch_and_bound import Search, best_first
 from t2s.design_space.contraction import contraction_of
 from t2s.design_space.energy import counts
-from t2s.design_space.point import Feed
+from t2s.design_space.journal import Outcome
+from t2s.design_space.point import Feed, Point
 from t2s.design_space.space import Budget, Space
 from t2s.design_space.workers import Ending
 from t2s.devices import DEVICES, Device
@@ -31,7 +33,6 @@ from t2s.driver.simulate import times
 from t2s.errors import T2SWarning, UserError
 from t2s.report.page.traffic import moved_bytes, operations_of, token_bytes, tokens_of
 from tests.design_space.contractions import KERNELS, convolution, gemm, mttkrp, ttm
-from tests.design_space.test_workers import interrupted_after
 
 
 def space_of(
@@ -54,10 +55,11 @@ def check_random_points(
     """Ratios of bounds and exact cycles of random points, whose blocks have to be as predicted."""
     space, trial = space_of(func, dsp=128, device=device)
     generator = random.Random(seed)
-    arrays, ways = space.arrays(), list(space.ways())
+    families = space.families()
     ratios: list[float] = []
     while len(ratios) < points:
-        shapes, way = space.shapes(generator.choice(arrays)), generator.choice(ways)
+        family = generator.choice(families)
+        shapes, way = space.shapes(family), family.ways
         row = generator.randrange(len(shapes))
         costs = space.costs(shapes, way)
         if not costs.legal[row]:
@@ -105,13 +107,12 @@ def tiny() -> tuple[Space, _Trial, list[Any]]:
     """A space so small that each of its points is run: with the costs and cycles of all."""
     space, trial = space_of(gemm(2, 2, 3), dsp=2, ram=8)
     points = []
-    for array in space.arrays():
-        shapes = space.shapes(array)
-        for way in space.ways():
-            costs = space.costs(shapes, way)
-            for row in np.flatnonzero(costs.legal).tolist():
-                cycles, dsp, ram = trial.timed(space.point(shapes, row, way))
-                points.append((cycles, dsp, ram, int(costs.bytes[row])))
+    for family in space.families():
+        shapes = space.shapes(family)
+        costs = space.costs(shapes, family.ways)
+        for row in np.flatnonzero(costs.legal).tolist():
+            cycles, dsp, ram = trial.timed(space.point(shapes, row, family.ways))
+            points.append((cycles, dsp, ram, int(costs.bytes[row])))
     return space, trial, points
 
 
@@ -131,7 +132,7 @@ def test_the_front_is_that_of_all_points(tiny: Any) -> None:
     }
     front = [(each.cycles, each.dsp, each.ram, each.bytes) for each in found.front]
     assert set(front) == best
-    assert len(front) == len(best) == 5
+    assert len(front) == len(best) == 6
     assert found.tried < len(points) * 0.8
     assert [cycles for cycles, *_ in front] == sorted(cycles for cycles, *_ in front)
     assert t2s.cycles(found.front[3].design, device="arria10") == found.front[3].cycles
@@ -146,10 +147,11 @@ def test_energy_counts_are_those_of_runs() -> None:
         space, trial = space_of(KERNELS[kernel](), dsp=64)
         operations = trial.energy(PRICES, space).operations
         generator = random.Random(4)
-        arrays, ways = space.arrays(), list(space.ways())
+        families = space.families()
         points = 0
         while points < 4:
-            shapes, way = space.shapes(generator.choice(arrays)), generator.choice(ways)
+            family = generator.choice(families)
+            shapes, way = space.shapes(family), family.ways
             row, costs = generator.randrange(len(shapes)), space.costs(shapes, way)
             if not costs.legal[row] or way.feeds[0] is Feed.DIRECT:
                 continue
@@ -191,15 +193,15 @@ def test_the_least_energy(tiny: Any) -> None:
     space, trial, points = tiny
     energy = trial.energy(PRICES, space)
     exact, at = [], 0
-    for array in space.arrays():
-        shapes = space.shapes(array)
-        for way in space.ways():
-            costs = space.costs(shapes, way)
-            dynamic = energy.dynamic(space, shapes, way, costs)
-            for row in np.flatnonzero(costs.legal).tolist():
-                exact.append(float(dynamic[row]) + 9.0 * points[at][0])
-                assert exact[-1] >= energy.of_array(space, array)
-                at += 1
+    families = space.families()
+    for family, bound in zip(families, energy.of_families(space, families), strict=True):
+        shapes = space.shapes(family)
+        costs = space.costs(shapes, family.ways)
+        dynamic = energy.dynamic(space, shapes, family.ways, costs)
+        for row in np.flatnonzero(costs.legal).tolist():
+            exact.append(float(dynamic[row]) + 9.0 * points[at][0])
+            assert exact[-1] >= bound
+            at += 1
     found = t2s.search(
         gemm(2, 2, 3), dsp=2, ram=8, objective="energy", energy=PRICES, progress=False
     )
@@ -225,13 +227,12 @@ def test_the_winner_is_the_best_of_all() -> None:
     assert best.best is not None
     assert best.best.cycles == best.lower_bound
     exact = []
-    for array in space.arrays():
-        shapes = space.shapes(array)
-        for way in space.ways():
-            for row in np.flatnonzero(space.costs(shapes, way).legal)[::5]:
-                outcome = trial.outcome(space.point(shapes, int(row), way))
-                assert outcome.cycles is not None, outcome.refusal
-                exact.append(outcome.cycles)
+    for family in space.families():
+        shapes = space.shapes(family)
+        for row in np.flatnonzero(space.costs(shapes, family.ways).legal)[::5]:
+            outcome = trial.outcome(space.point(shapes, int(row), family.ways))
+            assert outcome.cycles is not None, outcome.refusal
+            exact.append(outcome.cycles)
     assert len(exact) > 150
     assert min(exact) >= best.best.cycles
 
@@ -289,11 +290,11 @@ def _row_sums() -> Func:
 def test_why_runs_on_the_device_memory_and_sizes_of_the_search() -> None:
     mine = replace(DEVICES["arria10"], name="mine", load_latency=7)
     for func, options in (
-        (gemm(12, 10, 8), {"memory": "ddr4-2133x2"}),
-        (gemm(12, 10, 8), {"device": mine}),
+        (gemm(4, 3, 4), {"memory": "ddr4-2133x2"}),
+        (gemm(4, 3, 4), {"device": mine}),
         (_row_sums(), {"inputs": {"n": 12}}),
     ):
-        found = t2s.search(func, dsp=4, seconds=0.5, progress=False, **options)
+        found = t2s.search(func, dsp=2, ram=8, seconds=5, progress=False, **options)
         assert len(found.designs) > 1
         device = {name: options[name] for name in ("device", "memory") if name in options}
         counted = t2s.cycles(found.design, options.get("inputs"), **{"device": "arria10", **device})
@@ -420,15 +421,29 @@ def test_an_executor_that_is_gone(tmp_path: Path) -> None:
         t2s.search(func, dsp=64, executor=Mortal(0), progress=False)
 
 
-def test_ctrl_c_ends_a_search_with_the_best_so_far(tmp_path: Path) -> None:
-    path, func = tmp_path / "search.db", gemm(320, 256, 1024)
-    with interrupted_after(4):
-        found = t2s.search(func, dsp=1280, journal=path, progress=False)
-    assert (found.ending, found.complete) == (Ending.INTERRUPTED, False)
-    assert 0 < found.lower_bound < found.cycles
+def test_ctrl_c_ends_a_search_with_the_best_so_far(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, func = tmp_path / "search.db", gemm(12, 10, 8)
+    outcome, calls = _Trial.outcome, count(1)
+
+    def interrupted(trial: _Trial, point: Point) -> Outcome:
+        if next(calls) == 3:
+            raise KeyboardInterrupt
+        return outcome(trial, point)
+
+    monkeypatch.setattr(_Trial, "outcome", interrupted)
+    found = t2s.search(func, dsp=16, ram=60, journal=path, progress=False)
+    assert (found.ending, found.complete, found.tried) == (Ending.INTERRUPTED, False, 2)
+    assert 0 < found.lower_bound <= found.cycles
     assert "Ctrl-C ended the search" in str(found)
-    again = t2s.search(func, dsp=1280, seconds=1e-6, journal=path, progress=False)
-    assert again.tried >= 1
+    again = t2s.search(func, dsp=16, ram=60, journal=path, progress=False)
+    assert again.complete
+    assert again.tried == next(calls) - 2  # the two of the first search were in the journal
+    monkeypatch.setattr(_Trial, "outcome", interrupted)
+    calls = count(3)
+    with pytest.raises(KeyboardInterrupt):
+        t2s.search(func, dsp=16, ram=60, progress=False)
 
 
 def test_a_search_that_goes_on(found: Found, tmp_path: Path) -> None:
