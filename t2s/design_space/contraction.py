@@ -175,7 +175,9 @@ def with_single_reads(func: ScheduledFunc) -> ScheduledFunc:
 
 def _reads_twice(func: ScheduledFunc) -> bool:
     places = {
-        (read.source, read.indices) for written in func.written for read in reads(written.value.node)
+        (read.source, read.indices)
+        for written in func.written
+        for read in reads(written.value.node)
     }
     sources = [source for source, _ in places if source != func.name]
     return len(sources) > len(set(sources))

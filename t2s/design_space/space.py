@@ -34,7 +34,6 @@ from typing import Any
 import numpy as np
 
 from t2s.core.expr import Expr, Read
-from t2s.core.ops import Op
 from t2s.core.walk import children
 from t2s.design_space.contraction import Contraction, SearchedOperand
 from t2s.design_space.point import Drain, Feed, Point
@@ -298,7 +297,9 @@ class Space:
             loaded = loaded + tokens * width
             ram = ram + units * self._ram(burst, vector * operand.type.bits)
             if not operand.stored:
-                blocks_of = {n: b.loader.get(operand.name, Fraction(0)) for n, b in self.dsp.items()}
+                blocks_of = {
+                    n: b.loader.get(operand.name, Fraction(0)) for n, b in self.dsp.items()
+                }
                 dsp = dsp + self._dsp(units, lanes, blocks_of)
         stored, tail = blocks * results * array, np.zeros(len(shapes), np.int64)
         unloaded, stalls = tail, tail
@@ -481,3 +482,33 @@ def depth(expr: Expr, device: Device) -> int:
         return 0
     below = [depth(child, device) for child in children(expr) if isinstance(child, Expr)]
     return latency(expr) + max(below, default=0)
+
+
+def in_words(contraction: Contraction) -> str:
+    """The space of a contraction: what is in it, and what is left out."""
+    outputs = ", ".join(loop.name for loop in contraction.outputs)
+    parts, missing = [], ["skewed space-time maps", "blocks in another order"]
+    if outputs:
+        parts.append(f"one or two of {outputs} as PEs, any number of them")
+        parts.append(
+            f"along each of {outputs} the smallest tile for each number of blocks, up to "
+            f"{MOST_RESULTS:,} results of a PE, every second one where one array of PEs has more "
+            f"than {MOST_TILES:,} of them"
+        )
+    if contraction.vector_loop is not None:
+        parts.append(f"vectors of {', '.join(map(str, LANES))} along {contraction.vector_loop}")
+    if contraction.operands:
+        operands = ", ".join(operand.name for operand in contraction.operands)
+        parts.append(
+            f"{operands}: each loaded by each PE, forwarded from boundary PEs, or streamed once "
+            "for each tile and buffered, from one loader or one for each feeder"
+        )
+    parts.append(
+        "results gathered, or stored by each PE through a FIFO that takes no RAM block or holds a "
+        "tile"
+    )
+    if contraction.reductions:
+        missing.insert(0, "reductions in space")
+        missing.append(f"buffers for more than one step of {contraction.reductions[-1].name}")
+    missing.append("other depths of FIFOs")
+    return f"{'; '.join(parts)}. Not in it: {', '.join(missing)}."

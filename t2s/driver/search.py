@@ -1,38 +1,44 @@
-"""``search``: the fastest design of a Func within a budget, with a bound for all others.
+"""``search``: the best design of a Func within a budget, with a bound for all others.
 
 In goes a Func without directives, a sum over a box (``design_space/contraction.py``); out comes a
-``Found``: the best design as a Func with directives, its exact cycles, and a lower bound on the
-cycles of every design of the space (``design_space/space.py``).  Points are timed by the
-simulator in the order of their bounds, so that the search can stop as soon as no other point can
-be faster.
+``Found`` (``search_result.py``): the best design as a Func with directives, its exact cycles, and a
+lower bound on those of every design of the space (``design_space/space.py``).  Points are timed by
+the simulator in the order of their bounds, so that the search can stop as soon as no other point
+can be better.
 """
 
 from __future__ import annotations
 
 import pickle
+import time
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from math import prod
+from math import inf, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from t2s import __version__
+from t2s.core.display import Table
 from t2s.core.errors import InternalError, T2SError, T2SWarning, UnsupportedError, UserError
 from t2s.core.expr import Apply
 from t2s.core.location import user_location
 from t2s.core.ops import Op
+from t2s.core.progress import ProgressBar
 from t2s.core.validate import as_int
 from t2s.core.walk import walk
-from t2s.design_space.branch_and_bound import Search, Timed, best_first
+from t2s.design_space.branch_and_bound import Objective, Search, Timed, best_first
 from t2s.design_space.contraction import Contraction, contraction_of, with_single_reads
+from t2s.design_space.energy import Energy, checked_prices
 from t2s.design_space.journal import Journal, Outcome, Subject, digest
-from t2s.design_space.point import Point, apply, directives_of, symbols_of
-from t2s.design_space.space import LANES, Budget, DspBlocks, Space, single_pe
+from t2s.design_space.point import Directives, Point, apply, directives_of, symbols_of
+from t2s.design_space.space import LANES, Budget, DspBlocks, Shapes, Space, in_words, single_pe
+from t2s.design_space.workers import Ending
 from t2s.driver.lower import interpret, lower, resources
 from t2s.driver.recognize import design_of
 from t2s.driver.search_result import Found, FoundDesign
@@ -55,6 +61,9 @@ def search(
     *,
     device: str | Device = "arria10",
     memory: str | Dram | None = None,
+    objective: str = "time",
+    energy: Mapping[str, float] | None = None,
+    budget: Mapping[str, int] | None = None,
     dsp: int | None = None,
     ram: int | None = None,
     seconds: float = 60.0,
@@ -62,34 +71,40 @@ def search(
     journal: str | Path | None = None,
     progress: bool | None = None,
 ) -> Found:
-    """The fastest design of a Func within a budget, and a bound for all others.
+    """The best design of a Func within a budget, and a bound for all others.
 
     Parameters
     ----------
     design: a Func without directives: ``C[i, j] = 0`` and ``C[i, j] += term`` over constant bounds.
     inputs: values of the integer ``Param`` objects in its bounds.
     device, memory: as for ``t2s.cycles``; the device needs DSP and RAM blocks to count.
-    dsp, ram: the most blocks that a design may take; by default those of the device.
+    objective: ``"time"``: the fewest cycles, of these the fewest RAM blocks, DSP blocks and bytes;
+        ``"front"``: all designs of which no other is as good in all four; ``"energy"``: the least
+        sum of what ``energy`` says.
+    energy: the energy of each kind of access, such as ``{"DRAM byte": 20.0, "multiply": 3.7}``;
+        also ``"RAM byte"``, ``"channel byte"``, ``"cycle"`` and other operations.
+    budget: the most blocks that a design may take, ``{"dsp": ..., "ram": ...}``; by default those
+        of the device.
+    dsp, ram: the same as arguments.
     seconds: after this time the best design so far is returned, with a bound for the others.
     executor: where designs are timed: ``None`` in this process, a number of processes or
         ``"processes"``, a ``concurrent.futures`` executor, a Dask ``Client`` or
         ``"dask://host:port"``, or ``"ray"``.  What is found does not depend on it.
     journal: a file that keeps what was timed, so that a search can go on where another one of the
         same definition and device was ended.
-    progress: show the progress: ``True`` always, ``False`` never, ``None`` for long searches.
+    progress: show the ranking while it runs: ``True`` always, ``False`` never, ``None`` for long
+        searches on a terminal.
 
-    Ctrl-C ends the search with the best design so far.  The Func itself is not changed.  Raises
-    ``UserError`` for a definition that cannot be searched, and for a budget that no design fits.
+    Ctrl-C ends the search with the best design so far, and so does an executor that is gone, with a
+    ``T2SWarning``.  The Func itself is not changed.  Raises ``UserError`` for a definition that
+    cannot be searched, and for a budget that no design fits.
     """
-    from t2s.explore.parallel import Steps
-
     constants = dict(inputs or {})
     design = with_single_reads(design)
     target = device_for(design_of(design), device, memory)
     contraction = contraction_of(design, constants)
-    budget = Budget(
-        dsp=_limit("dsp", dsp, target.dsp_blocks), ram=_limit("ram", ram, target.ram_blocks)
-    )
+    goal = _objective(objective, energy)
+    limits = _budget(budget, dsp, ram, target)
     if not (isinstance(seconds, int | float) and seconds > 0):
         raise UserError(
             "seconds= must be a positive number",
@@ -97,51 +112,99 @@ def search(
             expected="the time after which the best design so far is returned",
             given=repr(seconds),
         )
+    prices = None if energy is None else checked_prices(energy)
     trial = _Trial(design, contraction, constants, target)
-    space = Space(
-        contraction=contraction, device=target, budget=budget, dsp=trial.dsp_blocks()
-    )
-    with Steps(f"searching {design.name}", progress) as steps:
-
-        def report(state: Search) -> None:
-            best = "" if state.best is None else f"{state.best.cycles:,} cycles"
-            steps.told(len(state.timed), None, best)
-
-        with _Memory(journal, contraction, constants, target) as known:
-            state = best_first(
-                space,
-                trial.outcome,
-                seconds=seconds,
-                executor=executor,
-                recall=known.recall,
-                record=known.record,
-                report=report,
-            )
+    space = Space(contraction=contraction, device=target, budget=limits, dsp=trial.dsp_blocks())
+    ranking = _Ranking(design.name, contraction, progress)
+    with ranking, _Memory(journal, trial) as known:
+        state = best_first(
+            space,
+            trial.outcome,
+            seconds=seconds,
+            objective=goal,
+            energy=None if prices is None else trial.energy(prices, space),
+            executor=executor,
+            recall=known.recall,
+            record=known.record,
+            report=ranking.update,
+        )
     if state.best is None:
-        if state.interrupted:
+        if state.ending is Ending.INTERRUPTED:
             raise KeyboardInterrupt
         raise _nothing_fits(design, space, state)
+    if state.ending is Ending.GONE:
+        gone = UserError(
+            "the executor of the search is gone: this is the best design until then",
+            expected="an executor that works until the search has ended",
+            given=state.problem,
+            hint="search again with another executor: a journal has what was timed",
+        )
+        warnings.warn(str(gone), T2SWarning, stacklevel=2)
     found = _found(trial, state)
     trial.check_values(found.design)
     return found
 
 
+class _Ranking(ProgressBar):
+    """The five best designs while a search runs, and what may be left."""
+
+    def __init__(self, name: str, contraction: Contraction, wanted: bool | None) -> None:
+        super().__init__(wanted)
+        self.name = name
+        self.contraction = contraction
+        self.state: Search | None = None
+        self.began = time.monotonic()
+
+    def update(self, state: Search) -> None:
+        self.state = state
+        tried = len(state.timed) + len(state.refused) + state.over_budget
+        rate = tried / max(time.monotonic() - self.began, 1e-3)
+        self._show(tried, None, text=f"{tried:,} designs timed, {rate:.1f}/s", left=self._left)
+
+    @property
+    def _left(self) -> str:
+        """The least open bound and the gap."""
+        if self.state is None or self.state.best is None or self.state.lower_bound is None:
+            return ""
+        least, value = self.state.lower_bound, self.state.value(self.state.best)
+        return f"bound {least:,.10g}, gap {(value / least - 1 if least else 0):.2%}"
+
+    def table(self, state: Search) -> Table:
+        """The five best."""
+        best = sorted(state.timed, key=state.rank)[:5]
+        rows = tuple(
+            (
+                str(place),
+                *(f"{cost:,}" for cost in timed.costs),
+                timed.point.text(self.contraction),
+            )
+            for place, timed in enumerate(best, 1)
+        )
+        headers = ("", "cycles", "DSP", "RAM", "bytes", "design")
+        title = f"searching {self.name}"
+        return Table(title=title, headers=headers, rows=rows, left=frozenset({5}))
+
+    def _above(self) -> Any:
+        return None if self.state is None else self.table(self.state).rich()
+
+    def _columns(self) -> list[Any]:
+        from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        texts = [TextColumn("{task.fields[text]}"), TextColumn("{task.fields[left]}")]
+        return [SpinnerColumn(), TimeElapsedColumn(), *texts]
+
+
 class _Memory:
     """What was timed before: by a journal if there is one."""
 
-    def __init__(
-        self,
-        path: str | Path | None,
-        contraction: Contraction,
-        constants: Mapping[str, Any],
-        device: Device,
-    ) -> None:
+    def __init__(self, path: str | Path | None, trial: _Trial) -> None:
+        self.trial = trial
         self.subject = Subject(
             version=__version__,
-            definition=contraction.name,
-            definition_digest=digest(f"{contraction.definition}\n{sorted(constants.items())}"),
-            device=device.name,
-            device_digest=digest(device),
+            definition=trial.contraction.name,
+            definition_digest=digest(trial.definition),
+            device=trial.device.name,
+            device_digest=digest(trial.device),
         )
         self.journal = None if path is None else Journal(path, self.subject)
         self.known = {} if self.journal is None else self.journal.known()
@@ -153,12 +216,15 @@ class _Memory:
         if self.journal is not None:
             self.journal.close()
 
+    def _key(self, point: Point) -> str:
+        return self.subject.key(self.trial.text(point))
+
     def recall(self, point: Point) -> Outcome | None:
-        return self.known.get(self.subject.key(repr(point))) if self.known else None
+        return self.known.get(self._key(point)) if self.known else None
 
     def record(self, point: Point, outcome: Outcome) -> None:
         if self.journal is not None:
-            self.journal.put([(self.subject.key(repr(point)), outcome)])
+            self.journal.put([(self._key(point), outcome)])
 
 
 class _Trial:
@@ -174,12 +240,28 @@ class _Trial:
         self.contraction = contraction
         self.constants = constants
         self.device = device
-        self.definition = pickle.dumps(func)  # each point is applied to a copy of its own
+        self.pickled = pickle.dumps(func)  # each point is applied to a copy of its own
         self.names = frozenset(symbols_of(func))
 
+    @property
+    def definition(self) -> str:
+        """The definition with its sizes as text."""
+        return f"{self.contraction.definition}\n{sorted(self.constants.items())}"
+
+    def directives(self, point: Point) -> Directives:
+        return directives_of(self.contraction, point, self.names)
+
+    def text(self, point: Point) -> str:
+        """The whole program of a point: the definition, and a line for each directive."""
+        calls = [
+            f"{call.receiver}.{call.method}({', '.join(map(str, call.arguments))})"
+            for call in self.directives(point).calls
+        ]
+        return "\n".join([self.definition, *calls])
+
     def design(self, point: Point) -> ScheduledFunc:
-        func: ScheduledFunc = pickle.loads(self.definition)
-        apply(func, directives_of(self.contraction, point, self.names))
+        func: ScheduledFunc = pickle.loads(self.pickled)
+        apply(func, self.directives(point))
         return func
 
     def timed(self, point: Point) -> tuple[int, int, int]:
@@ -215,16 +297,26 @@ class _Trial:
                     blocks[lanes] = self.dsp_blocks_with(lanes)
         return blocks
 
+    def energy(self, prices: Mapping[str, float], space: Space) -> Energy:
+        """Prices with the operations of an evaluation, which are those of a single PE."""
+        from t2s.report.page.traffic import operators_of_firing
+
+        operations: dict[int, Mapping[str, int]] = {}
+        for lanes in space.dsp:
+            graph = lower(self.design(single_pe(self.contraction, lanes)), self.constants)
+            node = next(node for node in graph.nodes if node.name == self.contraction.name)
+            operations[lanes] = operators_of_firing(node)  # type: ignore[arg-type]  # no machine
+        return Energy(prices=prices, operations=operations)
+
     def dsp_blocks_with(self, lanes: int) -> DspBlocks:
-        directives = directives_of(self.contraction, single_pe(self.contraction, lanes), self.names)
-        func: ScheduledFunc = pickle.loads(self.definition)
-        apply(func, directives)
-        nodes = lower(func, self.constants).nodes
+        point = single_pe(self.contraction, lanes)
+        nodes = lower(self.design(point), self.constants).nodes
         fabric = self.device.fabric
         blocks = {n.name: dsp_blocks(n, fabric) if fabric else Fraction(0) for n in nodes}
+        loaders = self.directives(point).loaders
         return DspBlocks(
-            pe=blocks[func.name],
-            loader={o: blocks[loader] for o, loader in directives.loaders.items()},
+            pe=blocks[self.contraction.name],
+            loader={operand: blocks[loader] for operand, loader in loaders.items()},
         )
 
     def check_values(self, design: ScheduledFunc) -> None:
@@ -239,7 +331,6 @@ class _Trial:
         error = 0.0 if _is_exact(self.contraction) else self.rounding(expected)
         if not np.allclose(found, expected, rtol=0, atol=error, equal_nan=True):
             raise InternalError(f"the design of {design.name} that was found has wrong values")
-
 
     def rounding(self, expected: np.ndarray[Any, Any]) -> float:
         """How far apart two orders of a sum may be, by a rounding error for each step."""
@@ -275,6 +366,48 @@ def _random_inputs(
     return arrays | {parameter.name: 2 for parameter in program.parameters}
 
 
+def _objective(name: object, energy: object) -> Objective:
+    goals = {goal.value: goal for goal in Objective}
+    if not isinstance(name, str) or name not in goals:
+        raise UserError(
+            "objective= is nothing that a search looks for",
+            location=user_location(),
+            expected='"time", "front" or "energy"',
+            given=repr(name),
+        )
+    if goals[name] is Objective.ENERGY and energy is None:
+        raise UserError(
+            'objective="energy" needs the energy of each kind of access',
+            location=user_location(),
+            expected='energy={"DRAM byte": 20.0, "RAM byte": 1.2, "multiply": 3.7}, for example',
+            given="no energy=",
+        )
+    return goals[name]
+
+
+def _budget(
+    budget: Mapping[str, int] | None, dsp: int | None, ram: int | None, device: Device
+) -> Budget:
+    limits: dict[str, int | None] = {"dsp": dsp, "ram": ram}
+    if budget is not None:
+        names = {*budget} if isinstance(budget, Mapping) else {""}
+        twice = [name for name in names & {*limits} if limits[name] is not None]
+        if twice or not names <= {*limits}:
+            raise UserError(
+                f"budget= and {twice[0]}= both limit the blocks"
+                if twice
+                else "budget= must map kinds of blocks to numbers",
+                location=user_location(),
+                expected='budget={"dsp": ..., "ram": ...}, or dsp= and ram=',
+                given=repr(budget)[:200],
+            )
+        limits |= budget
+    return Budget(
+        dsp=_limit("dsp", limits["dsp"], device.dsp_blocks),
+        ram=_limit("ram", limits["ram"], device.ram_blocks),
+    )
+
+
 def _limit(name: str, limit: int | None, available: int | None) -> int | None:
     if limit is None:
         return available
@@ -290,14 +423,51 @@ def _limit(name: str, limit: int | None, available: int | None) -> int | None:
 
 
 def _nothing_fits(func: ScheduledFunc, space: Space, state: Search) -> UserError:
-    least = space.least_blocks()
-    reasons = ", ".join(sorted({refused.reason for refused in state.refused})[:3])
+    """Which limit leaves no design, and the nearest budget that leaves one."""
+    budget, refusals = space.budget, sorted({refused.reason for refused in state.refused})
+    dsp, ram = fewest_blocks(space)
+    nearest = Budget(
+        dsp=None if budget.dsp is None else max(budget.dsp, dsp),
+        ram=None if budget.ram is None else max(budget.ram, ram),
+    )
+    short = " and ".join(
+        name
+        for name, limit, needed in (("DSP", budget.dsp, dsp), ("RAM", budget.ram, ram))
+        if limit is not None and limit < needed
+    )
+    given, hint = f"dsp={budget.dsp}, ram={budget.ram}", None
+    if short:
+        given += f": too few {short} blocks for any design"
+        hint = f"the nearest budget that a design fits is dsp={nearest.dsp}, ram={nearest.ram}"
+    elif refusals:
+        given += f"; the compiler refuses all designs within it: {'; '.join(refusals[:3])}"
+    else:
+        given += f"; {state.over_budget} designs took more blocks than predicted"
     return UserError(
         f"no design of {func.name} fits the budget",
         location=user_location(),
-        expected=f"at least {least.dsp:,} DSP and {least.ram:,} RAM blocks",
-        given=f"dsp={space.budget.dsp}, ram={space.budget.ram}"
-        + (f"; refused by the compiler: {reasons}" if reasons else ""),
+        expected=f"at least {dsp:,} DSP and {ram:,} RAM blocks",
+        given=given,
+        hint=hint,
+    )
+
+
+def fewest_blocks(space: Space) -> tuple[int, int]:
+    """DSP and RAM blocks of the design with the fewest beyond the budget.
+
+    It has a single PE with one result: further ones only add theirs.
+    """
+    free = replace(space, budget=Budget(dsp=None, ram=None))
+    most_dsp, most_ram = (inf if n is None else n for n in (space.budget.dsp, space.budget.ram))
+    lanes = np.array(list(space.dsp), np.int64)
+    ones = np.ones((len(lanes), len(space.contraction.outputs)), np.int64)
+    blocks: list[tuple[int, int]] = []
+    for ways in space.ways():
+        costs = free.costs(Shapes(pes=ones, tiles=ones, lanes=lanes), ways)
+        legal = zip(costs.dsp[costs.legal].tolist(), costs.ram[costs.legal].tolist(), strict=True)
+        blocks += legal
+    return min(
+        blocks, key=lambda n: (max(0, n[0] - most_dsp) + max(0, n[1] - most_ram), n[0], n[1])
     )
 
 
@@ -308,15 +478,19 @@ def _found(trial: _Trial, state: Search) -> Found:
         reasons[refused.reason] = reasons.get(refused.reason, 0) + 1
     assert state.lower_bound is not None  # a design was timed
     return Found(
+        name=trial.contraction.name,
+        objective=state.objective,
         designs=tuple(_design(trial, timed) for timed in ranked),
         lower_bound=state.lower_bound,
         device=trial.device,
         budget=state.space.budget,
+        space=in_words(trial.contraction),
         tried=len(state.timed) + len(state.refused) + state.over_budget,
         refused=reasons,
         over_budget=state.over_budget,
         bounded=state.bounded,
-        complete=state.lower_bound == ranked[0].cycles,
+        complete=state.complete,
+        ending=state.ending,
     )
 
 
@@ -326,6 +500,7 @@ def _design(trial: _Trial, timed: Timed) -> FoundDesign:
         dsp=timed.dsp,
         ram=timed.ram,
         bytes=timed.bytes,
+        energy=timed.energy,
         decisions=timed.point.text(trial.contraction),
         device=trial.device,
         constants=trial.constants,
