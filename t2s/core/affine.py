@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 
 from t2s.core.expr import Apply, Const, Expr, Index, Local, Read, apply, const, simplify, substitute
@@ -33,7 +34,21 @@ _SUMS = (Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.NEGATE)
 
 def tidy(expr: Expr) -> Expr:
     """The expression with shorter sums; equal in value for every value of the indices."""
+    if isinstance(expr, Index | Const):
+        return expr
+    parts = list(islice(walk(expr), MOST_TIDIED + 1))
+    if len(parts) <= MOST_TIDIED and all(isinstance(x, Apply | Index | Const) for x in parts):
+        return _tidied_arithmetic(expr)
+    return _tidied(expr)
 
+
+@lru_cache(maxsize=1 << 12)
+def _tidied_arithmetic(expr: Expr) -> Expr:
+    """``_tidied`` of index arithmetic, which every pass asks for again."""
+    return _tidied(expr)
+
+
+def _tidied(expr: Expr) -> Expr:
     def rule(node: Term) -> Term | None:
         if not isinstance(node, Apply) or not node.operands[0].type.is_integer:
             return None

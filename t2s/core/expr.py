@@ -359,6 +359,11 @@ def unequal(left: Expr, right: Number) -> Apply:
 
 def substitute(expr: Expr, values: dict[str, Expr]) -> Expr:
     """Replace every ``Index`` whose name is a key of ``values``."""
+    match expr:
+        case Const():
+            return expr
+        case Index(name=name) if name not in values:
+            return expr
 
     def rule(node: Term) -> Term | None:
         return values.get(node.name) if isinstance(node, Index) else None
@@ -380,6 +385,11 @@ def digits(flat: Expr, extents: Sequence[int]) -> tuple[Expr, ...]:
 
 def index_names(expr: Term) -> frozenset[str]:
     """Names of all loops and space dimensions that occur."""
+    match expr:
+        case Const():
+            return frozenset()
+        case Index(name=name):
+            return frozenset((name,))
     return frozenset(node.name for node in distinct(expr) if isinstance(node, Index))
 
 
@@ -395,7 +405,7 @@ def reads(expr: Term) -> tuple[Read, ...]:
 
 def simplify(expr: Expr) -> Expr:
     """Fold constants and the identities of index arithmetic (``x+0``, ``x*1``, ``x*0``)."""
-    return rewrite(expr, _fold)
+    return expr if isinstance(expr, Const | Index) else rewrite(expr, _fold)
 
 
 def _fold(node: Term) -> Term | None:

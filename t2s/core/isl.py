@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from t2s.core.expr import Apply, Cast, Const, Expr, Index, Select
+from t2s.core.intervals import linear_form
 from t2s.core.ops import Op
 from t2s.core.sigint import import_deferring_sigint
 from t2s.core.types import Kind, Type, integer_range
@@ -229,7 +230,24 @@ class LoopDomain:
         bounds = [bound for interval in self.intervals for bound in _bounds(interval)]
         self._where = _all([*bounds, *self.conditions], self._rename)
         self._dims = ", ".join(self._rename.values())
-        self._set = islpy_module().Set(f"{{ [{self._dims}] : {self._where} }}")
+
+    @cached_property
+    def _set(self) -> Any:
+        return islpy_module().Set(f"{{ [{self._dims}] : {self._where} }}")
+
+    @cached_property
+    def _box(self) -> dict[str, tuple[int, int]] | None:
+        """The smallest and largest value of each loop, if all between them are iterations."""
+        if self.conditions:
+            return None
+        box: dict[str, tuple[int, int]] = {}
+        for interval in self.intervals:
+            match interval.constant:
+                case (low, extent) if extent > 0:
+                    box[interval.name] = low, low + extent - 1
+                case _:
+                    return None
+        return box
 
     def restricted(self, *conditions: Expr) -> LoopDomain:
         """The iterations of the domain that meet further conditions."""
@@ -237,7 +255,7 @@ class LoopDomain:
 
     def is_empty(self) -> bool:
         """Whether no iteration exists."""
-        return bool(self._set.is_empty())
+        return self._box is None and bool(self._set.is_empty())
 
     def count(self) -> int:
         """Number of iterations."""
@@ -256,6 +274,11 @@ class LoopDomain:
 
     def range_of(self, expr: Expr) -> tuple[int, int] | None:
         """Smallest and largest value of an expression over the domain; ``None`` if empty."""
+        form = None if self._box is None else linear_form(expr)
+        if self._box is not None and form is not None and form[0].keys() <= self._box.keys():
+            factors, number = form
+            ends = [sorted(f * x for x in self._box[name]) for name, f in factors.items()]
+            return number + sum(low for low, _ in ends), number + sum(high for _, high in ends)
         image = self.image((expr,)).range()
         if image.is_empty():
             return None

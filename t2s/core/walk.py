@@ -89,7 +89,8 @@ def distinct(term: Term, into: Callable[[Term], bool] | None = None) -> Iterator
 def rebuild(term: T, replace: Callable[[Term], Term]) -> T:
     """A copy of ``term`` with every direct child replaced; ``term`` itself if nothing changes."""
     changes: dict[str, object] = {}
-    for name in _term_names_of(cast(Any, type(term))):
+    kind = cast(Any, type(term))
+    for name in _term_names_of(kind):
         value = getattr(term, name)
         new: object = value
         if isinstance(value, Term):
@@ -99,7 +100,11 @@ def rebuild(term: T, replace: Callable[[Term], Term]) -> T:
             new = value if all(a is b for a, b in zip(items, value, strict=True)) else items
         if new is not value:
             changes[name] = new
-    return cast(T, dataclasses.replace(cast(Any, term), **changes)) if changes else term
+    if not changes:
+        return term
+    # as ``dataclasses.replace``, which takes several times as long
+    fields = {name: getattr(term, name) for name in _names_of(kind)}
+    return cast(T, kind(**(fields | changes)))
 
 
 def rewrite(
@@ -126,11 +131,13 @@ def rewrite(
         if into is not None and not into(node):
             done[id(node)] = node
             continue
-        if not entered and (inside := [x for x in children(node) if id(x) not in done]):
-            waiting.append((node, True))
-            waiting += [(child, False) for child in reversed(inside)]
-            continue
-        rebuilt = rebuild(node, replaced)
+        rebuilt = node
+        if _term_names_of(cast(Any, type(node))):
+            if not entered and (inside := [x for x in children(node) if id(x) not in done]):
+                waiting.append((node, True))
+                waiting += [(child, False) for child in reversed(inside)]
+                continue
+            rebuilt = rebuild(node, replaced)
         replacement = rule(rebuilt)
         done[id(node)] = rebuilt if replacement is None else replacement
     return cast(T, done[id(term)])

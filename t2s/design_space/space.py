@@ -255,7 +255,7 @@ class Space:
         burst, bits = np.full(len(shapes), self._burst), self._bits * self._results_of_vector(lanes)
         loaded = np.zeros(len(shapes), np.int64)
         filled, skew, streamed = loaded.copy(), loaded.copy(), loaded.copy()
-        dsp = loaded.copy()
+        dsp, first = loaded.copy(), loaded.copy()
         ram = array * self._ram(held if self.contraction.reductions else loaded, bits)
         for operand in self.contraction.initial:
             width = self._vector(operand, lanes) * operand.type.bits
@@ -277,6 +277,7 @@ class Space:
                     streams = self._sums_of(operand, lanes)
                     tokens = blocks * kept * own * streams
                     buffered = np.minimum(kept, held)
+                    first = first + buffered * own * width
                     units, filled = loaders, np.maximum(filled, buffered * own // loaders)
                     # the last buffer is full before the steps that use it
                     steps_after = (sums // streams - 1) * np.maximum(held, adder) + held
@@ -301,7 +302,7 @@ class Space:
                 }
                 dsp = dsp + self._dsp(units, lanes, blocks_of)
         stored, tail = blocks * results * array, np.zeros(len(shapes), np.int64)
-        unloaded = tail
+        unloaded, stalls = tail, tail
         if ways.drain is Drain.GATHERED:
             legal &= (array > 1) & (bits == self._bits)
             vector = self._stored_vector(pes)
@@ -315,24 +316,22 @@ class Space:
             ram = ram + self._ram(burst, vector * self._bits)
         else:
             ram = ram + array * self._ram(burst, bits)
+            # results of a tile leave in one step, more of them than memory takes
+            tail = np.maximum(0, self._moving(array * held * bits // 8) - held)
+            late = np.maximum(0, held - self._depth(ways, held) - after) * array * bits // 8
+            stalls = np.maximum(0, self._moving(late) - held - 4 * skew)
         if ways.drain is Drain.QUEUED:
             legal &= (results > self._free_words) | of_family
             ends = 1 + len(self.contraction.initial)  # FIFOs at both ends of a reduction
             ram = ram + ends * array * self._ram(held, bits)
         # the first PE sends its last results while those behind it still compute theirs
-        computed = filled + (blocks * sums - 1) * step + results
-        computed = np.maximum(computed, streamed) + np.maximum(skew, tail)
-        computed = np.maximum(computed, unloaded)
+        computed = np.maximum(filled, self._moving(first)) + (blocks * sums - 1) * step + results
+        computed = np.maximum(computed + (blocks - 1) * stalls, streamed)
+        computed = np.maximum(computed + np.maximum(skew, tail), unloaded)
         bound = self._latency_of_loads + computed + after
         total = loaded + stored * bits // 8
-        bandwidth = self.device.memory_bytes_per_cycle
-        if bandwidth is not None and self.device.memory is None:
-            loading, moving = (
-                -(-moved * bandwidth.denominator // bandwidth.numerator)
-                for moved in (loaded, total)
-            )
-            bound = np.maximum(bound, loading + self._latency_of_loads + after)
-            bound = np.maximum(bound, moving + self._latency_of_stores)
+        bound = np.maximum(bound, self._moving(loaded) + self._latency_of_loads + after)
+        bound = np.maximum(bound, self._moving(total) + self._latency_of_stores)
         dsp = dsp + self._dsp(array, lanes, {n: blocks.pe for n, blocks in self.dsp.items()})
         if self.budget.dsp is not None:
             legal &= dsp <= self.budget.dsp
@@ -376,6 +375,20 @@ class Space:
     def _unit_cycles(self, width: Columns) -> Columns:
         most = self.device.bytes_per_cycle_per_unit
         return np.ones_like(width) if most is None else -(-width // most)
+
+    def _moving(self, moved: Columns) -> Columns:
+        """The least cycles for so many bytes; 0 where a memory has no bandwidth that is constant."""
+        bandwidth = self.device.memory_bytes_per_cycle
+        if bandwidth is None or self.device.memory is not None:
+            return np.zeros_like(moved)
+        cycles: Columns = -(-moved * bandwidth.denominator // bandwidth.numerator)
+        return cycles
+
+    def _depth(self, ways: Ways, results: Columns) -> Columns:
+        """The FIFO from a PE to its store unit, in results."""
+        if ways.drain is Drain.QUEUED:
+            return results
+        return np.minimum(results, self._free_words)
 
     # blocks
 
@@ -433,8 +446,7 @@ class Space:
         """One row of the shapes as a point."""
         pes = shapes.pes[row].tolist()
         outputs = self.contraction.outputs
-        results = int(shapes.tiles[row].prod())
-        depth = results if ways.drain is Drain.QUEUED else min(results, self._free_words)
+        depth = int(self._depth(ways, shapes.tiles[row].prod()))
         if ways.drain is Drain.GATHERED and not self.contraction.initial:
             depth = 0
         return Point(

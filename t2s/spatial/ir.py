@@ -266,17 +266,15 @@ class SpatialKernel(Term):
         """The kernel with loops removed that are fixed at values over the other loops."""
         known = dict(values)
         active = None if self.active is None else substitute(self.active, known)
+
+        def bounded(loop: SpatialLoop) -> SpatialLoop:
+            minimum, extent = substitute(loop.minimum, known), substitute(loop.extent, known)
+            same = minimum is loop.minimum and extent is loop.extent
+            return loop if same else replace(loop, minimum=minimum, extent=extent)
+
         return replace(
             self,
-            loops=tuple(
-                replace(
-                    loop,
-                    minimum=substitute(loop.minimum, known),
-                    extent=substitute(loop.extent, known),
-                )
-                for loop in self.loops
-                if loop.name not in known
-            ),
+            loops=tuple(bounded(loop) for loop in self.loops if loop.name not in known),
             variables=tuple((name, substitute(expr, known)) for name, expr in self.variables),
             active=conjunction(active),
         )

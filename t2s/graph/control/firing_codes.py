@@ -206,7 +206,7 @@ def _numbered(rows: Array) -> NDArray[np.int32]:
     if rows.dtype == np.bool_:
         rows = np.packbits(rows, axis=1)
     words = np.ascontiguousarray(rows).view(np.uint8)
-    if words.shape[1] > _LONG_ROW:
+    if words.shape[1] > _LONG_ROW or len(words) <= words.shape[1]:
         known: dict[bytes, int] = {}
         listed = [known.setdefault(row.tobytes(), len(known)) for row in words]
         return np.asarray(listed, np.int32)

@@ -18,6 +18,7 @@ from t2s.core.expr import (
     index_names,
     is_associative,
 )
+from t2s.core.intervals import linear_form
 from t2s.core.isl import LoopDomain, is_affine
 from t2s.core.isl_maps import Equality, condition, equalities, project
 from t2s.core.location import SourceLocation
@@ -174,8 +175,17 @@ def consumers(program: SpatialProgram, name: str) -> Iterator[SpatialKernel]:
 
 def varies(kernel: SpatialKernel, indices: tuple[Expr, ...], loop: str) -> bool:
     """Whether subscripts over the domain take different values along a loop of the kernel."""
-    nest = LoopDomain([loop.interval for loop in kernel.loops])
-    return nest.varies_along([kernel.place(index) for index in indices], loop)
+    placed = [kernel.place(index) for index in indices]
+    forms = [linear_form(index) for index in placed]
+    factors = [0 if form is None else form[0].get(loop, 0) for form in forms]
+    if None not in forms and not any(factors):
+        return False
+    extents = {
+        other.name: 0 if other.constant is None else other.constant[1] for other in kernel.loops
+    }
+    if any(factors) and all(extents.values()) and extents.get(loop, 0) > 1:
+        return True  # all iterations of a box exist
+    return LoopDomain([other.interval for other in kernel.loops]).varies_along(placed, loop)
 
 
 def loops_without(

@@ -23,6 +23,7 @@ from t2s.core.isl_maps import condition
 from t2s.core.ops import reorderable
 from t2s.core.printer import show
 from t2s.core.types import INT32, value_range
+from t2s.core.walk import field_names
 from t2s.spatial.analysis.lookup import (
     check_new_names,
     constant_bounds,
@@ -309,6 +310,22 @@ def proved(before: SpatialKernel, kernel: SpatialKernel, directive: Directive) -
     order unless the user wrote ``reassociate()``.  An isolated Func may have lost loops; it has to
     cover what it covered before.
     """
+    if before.reshaped is None or not _permutes(before, kernel):
+        _check_coverage(before, kernel, directive)
+    _check_reduction_order(kernel, directive)
+    return replace(kernel, reshaped=directive)
+
+
+def _permutes(before: SpatialKernel, kernel: SpatialKernel) -> bool:
+    """Whether only the order of the loops has changed, so that they cover what they did before."""
+    others = (name for name in field_names(kernel) if name != "loops")
+    return {*map(id, before.loops)} == {*map(id, kernel.loops)} and all(
+        getattr(kernel, name) is getattr(before, name) for name in others
+    )
+
+
+def _check_coverage(before: SpatialKernel, kernel: SpatialKernel, directive: Directive) -> None:
+    """Prove that the loops cover what they covered before."""
     nest = nest_of(kernel)
     names = [name for name, _ in kernel.variables]
     computed = [expr for _, expr in kernel.variables]
@@ -327,8 +344,6 @@ def proved(before: SpatialKernel, kernel: SpatialKernel, directive: Directive) -
     problem = nest.covers_exactly(computed, wanted, target, names, within)
     if problem is not None:
         raise InternalError(f"{directive.text} on {kernel.name} broke the loop nest: {problem}")
-    _check_reduction_order(kernel, directive)
-    return replace(kernel, reshaped=directive)
 
 
 def _iterations(kernel: SpatialKernel) -> int:
@@ -349,6 +364,8 @@ def _check_reduction_order(kernel: SpatialKernel, directive: Directive) -> None:
     pure = [variables[d.name] for d in kernel.domain if not d.reduction]
     written = [*pure, *(variables[d.name] for d in kernel.domain if d.reduction)]
     executed = [*pure, *(Index(name=loop.name) for loop in kernel.reduction_loops)]
+    if written == executed:
+        return
     inside = in_domain(kernel)
     conditions = [] if inside is None else [kernel.place(inside)]
     nest = LoopDomain([loop.interval for loop in kernel.loops], conditions)

@@ -125,39 +125,43 @@ class ArrayMachine:
                     connected = port.positions != NOWHERE
                     count = port_memory.count.view(arena)
                     count[port.positions[connected]] = capacities(self.plan, port)[connected]
-            for lane in range(node.lanes):
-                self._start(number, node, memory, lane, starts)
+            orders = program.control.order_of[node.timing.instances]
+            for order in np.unique(orders).tolist():
+                lanes = np.flatnonzero(orders == order)
+                self._start(number, node, memory, lanes, order, starts[order])
 
     def _start(
-        self, number: int, node: NodePlan, memory: NodeMemory, lane: int, starts: list[int]
+        self, number: int, node: NodePlan, memory: NodeMemory, lanes: Array, order: int, start: int
     ) -> None:
-        """Set up the first run of a PE."""
-        control, pe = self.program.control, node.timing.first + lane
-        order = int(control.order_of[pe])
-        walk = self.plan.walks[order]
-        record = self.records[pe]
-        record[WALK] = starts[order]
-        record[ROW] = control.row_start[pe] - node.first_row
-        firings = int(control.firings[pe])
-        if firings == 0:
+        """Set up the first run of the PEs of a node that fire in one order."""
+        control, walk, arena = self.program.control, self.plan.walks[order], self.arena
+        pes = node.timing.first + lanes
+        first_rows = control.row_start[pes] - node.first_row
+        self.records[pes, WALK] = start
+        self.records[pes, ROW] = first_rows
+        firings = control.firings[pes]
+        busy = firings > 0
+        if not busy.any():
             return
+        lanes, pes, firings, first_rows = (x[busy] for x in (lanes, pes, firings, first_rows))
         passed, into = divmod(walk.order.start, walk.repeat)
         at = np.unravel_index(passed, walk.extents)
-        record[POSITION : POSITION + len(at)] = at
-        run = min(int(walk.runs[at[-1]]) * walk.repeat - into, firings)
-        record[REMAINING] = firings - run
-        filled = min(run, self.layout.chunk)
-        record[REST] = run - filled
-        memory.left.view(self.arena)[lane] = filled
-        code = walk.codes[tuple(axis[x] for axis, x in zip(walk.axes, at, strict=True))]
-        row = int(record[ROW]) + int(code)
-        self.layout.moving.view(self.arena)[pe] = node.moved[row]
-        memory.storing.view(self.arena)[lane] = -1 if node.stores[row] else 0
+        self.records[pes, POSITION : POSITION + len(at)] = at
+        run = np.minimum(int(walk.runs[at[-1]]) * walk.repeat - into, firings)
+        self.records[pes, REMAINING] = firings - run
+        filled = np.minimum(run, self.layout.chunk)
+        self.records[pes, REST] = run - filled
+        memory.left.view(arena)[lanes] = filled
+        rows = (
+            first_rows + walk.codes[tuple(axis[x] for axis, x in zip(walk.axes, at, strict=True))]
+        )
+        self.layout.moving.view(arena)[pes] = node.moved[rows]
+        memory.storing.view(arena)[lanes] = np.where(node.stores[rows], -1, 0)
         for port, port_memory in zip(node.ports, memory.ports, strict=True):
-            position = int(port.table[row])
-            port_memory.use.view(self.arena)[lane] = -1 if position != NOWHERE else 0
+            position = port.table[rows]
+            port_memory.use.view(arena)[lanes] = np.where(position != NOWHERE, -1, 0)
             if not port.regular:
-                port_memory.position.view(self.arena)[lane] = max(position, 0)
+                port_memory.position.view(arena)[lanes] = np.maximum(position, 0)
 
     @property
     def event(self) -> int:
