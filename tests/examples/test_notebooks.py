@@ -16,8 +16,8 @@ NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 MOST_BYTES = 300_000
 
 
-def test_there_are_notebooks_of_three_kinds() -> None:
-    assert [path.stem for path in NOTEBOOKS] == ["dense", "exploration", "sparse"]
+def test_there_are_notebooks_of_four_kinds() -> None:
+    assert [path.stem for path in NOTEBOOKS] == ["dense", "exploration", "search", "sparse"]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
