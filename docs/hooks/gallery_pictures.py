@@ -89,6 +89,13 @@ def _ladder(values: Values) -> tuple[Any, ...]:
     return t2s.simulate_many(runs, progress=False).picture(), design().lower().picture()
 
 
+def _searched(values: Values) -> tuple[Any, ...]:
+    """The designs of a short search, and the array of the best one."""
+    budget = {"dsp": 16, "ram": 30}
+    found = t2s.search(values["C"], budget=budget, seconds=2, progress=False)
+    return found.picture(), found.design.lower().picture()
+
+
 def _mappings(values: Values) -> tuple[Any, ...]:
     """The cycles of a convolution on all arrays."""
     runs = [t2s.Run(values["design"](name), name=name) for name in values["MAPPINGS"]]
@@ -167,6 +174,7 @@ PICTURES: Mapping[str, Picture] = {
     "sam/gamma.py": lambda values: (values["design"]().graphs(values["operands"]())[0].picture(),),
     "sam/mixed.py": _seeded,
     "sam/outerspace.py": _seeded,
+    "search/gemm.py": _searched,
     "spmv/cisr.py": _product("x", (30,), "y"),
     "spmv/conjugate_gradient.py": _product("d", (40,), "p"),
     "spmv/row_blocks.py": _product("x", (30,), "y"),

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from heapq import nsmallest
 from math import inf, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -171,7 +172,7 @@ class _Ranking(ProgressBar):
 
     def table(self, state: Search) -> Table:
         """The five best."""
-        best = sorted(state.timed, key=state.rank)[:5]
+        best = nsmallest(5, state.timed, key=state.rank)
         rows = tuple(
             (
                 str(place),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
+import signal
 import sqlite3
 import warnings
 from concurrent.futures import BrokenExecutor, Executor, Future
 from dataclasses import replace
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -23,7 +26,7 @@ from t2s.command.main import app
 from t2s.design_space.branch_and_bound import Search, best_first
 from t2s.design_space.contraction import contraction_of
 from t2s.design_space.energy import counts
-from t2s.design_space.journal import Outcome
+from t2s.design_space.journal import Journal, Outcome
 from t2s.design_space.point import Feed, Point
 from t2s.design_space.space import Budget, Space
 from t2s.design_space.workers import Ending
@@ -455,6 +458,58 @@ def test_a_search_that_goes_on(found: Found, tmp_path: Path) -> None:
     assert (again.cycles, again.complete) == (found.cycles, True)
     with pytest.raises(UserError, match="journal"):
         t2s.search(gemm(12, 10, 9), dsp=16, journal=path, progress=False)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("distributed") is None, reason="needs dask[distributed]")
+@pytest.mark.filterwarnings("ignore")  # of Dask, about ports and closed connections
+def test_a_cluster_finds_the_same_and_loses_nothing_with_a_worker(
+    found: Found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two workers, one of which is killed; then the cluster ends while it searches."""
+    from distributed import Client, LocalCluster
+
+    path, outcomes = tmp_path / "search.db", count(1)
+    put = Journal.put
+
+    def stopping(journal: Journal, items: Any) -> int:
+        if next(outcomes) == 3:
+            stop()
+        return put(journal, items)
+
+    monkeypatch.setattr(Journal, "put", stopping)
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
+
+        def stop() -> None:
+            process = client.run(os.getpid)
+            os.kill(next(iter(process.values())), signal.SIGKILL)
+
+        again = t2s.search(
+            gemm(12, 10, 8), dsp=16, ram=60, executor=client, journal=path, progress=False
+        )
+    assert (again.cycles, again.complete, again.refused) == (found.cycles, True, {})
+    with sqlite3.connect(path) as connection:
+        (rows,) = connection.execute("SELECT count(*) FROM outcomes").fetchone()
+    connection.close()
+    assert rows == again.tried  # each once
+    outcomes = count(1)
+    cluster = LocalCluster(**options)
+    client = Client(cluster)
+
+    def stop() -> None:
+        client.close()
+        cluster.close()
+
+    path = tmp_path / "other.db"
+    func = gemm(64, 48, 96)
+    with pytest.warns(T2SWarning, match="the executor of the search is gone"):
+        gone = t2s.search(func, dsp=64, executor=client, journal=path, progress=False)
+    assert (gone.ending, gone.complete) == (Ending.GONE, False)
+    with sqlite3.connect(path) as connection:
+        (rows,) = connection.execute("SELECT count(*) FROM outcomes").fetchone()
+    connection.close()
+    assert rows == gone.tried >= 3
 
 
 @pytest.mark.slow
