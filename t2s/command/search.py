@@ -71,8 +71,8 @@ def search(
             progress=False if json else None,
         )
         console.out(str(found))
-        if len(found.designs) > 1:
-            console.out(f"\n{found.why(2)}")
+        if found.runner_up is not None:
+            console.out(f"\n{found.why(found.runner_up)}")
         if out is None:
             console.out(f"\n{found.program().rstrip()}")
         else:

@@ -201,6 +201,13 @@ class Found(NotebookDisplay):
         lines.append(_reason(comparison, best, other))
         return "\n".join(lines)
 
+    @property
+    def runner_up(self) -> int | None:
+        """The place of the first design that is not as good as the best one, if there is any."""
+        places = zip(count(1), self.designs)
+        value = self._value(self.best)
+        return next((place for place, each in places if self._value(each) > value), None)
+
     def report(self, path: str | Path) -> Path:
         """Write a page for a browser: the result, the front, the runners-up, the best run.
 
@@ -214,16 +221,25 @@ class Found(NotebookDisplay):
             ("front", "Cycles against blocks", self._pictures + table_view(self.front_table)),
             ("runners-up", "The best designs", table_view(self.table)),
         ]
-        if len(self.designs) > 1:
-            why = "".join(tag("p", text=line) for line in self.why(2).splitlines())
-            sections.append(("why", "Why the second one lost", why))
+        if (place := self.runner_up) is not None:
+            why = "".join(tag("p", text=line) for line in self.why(place).splitlines())
+            sections.append(("why", f"Why design {place} lost", why))
         lines = tag("pre", text=self.program())
         sections.append(("program", "The best design as a program", lines))
         return write_page(self.name, (self.best.run,), path, sections=sections)
 
     @property
     def _pictures(self) -> str:
-        return "".join(str(each) for each in (self.picture("dsp"), self.picture("ram")) if each)
+        return "".join(map(str, self._charts()))
+
+    def _charts(self) -> list[SvgPicture]:
+        """Pictures of the blocks in which designs differ."""
+        kinds = ("dsp", "ram")
+        return [
+            self.picture(kind)
+            for kind in kinds
+            if len({getattr(found, kind) for found in self.designs}) > 1
+        ]
 
     def picture(self, cost: str = "dsp") -> SvgPicture:
         """The timed designs: cycles against ``"dsp"`` or ``"ram"`` blocks, or ``"bytes"``."""
@@ -234,14 +250,16 @@ class Found(NotebookDisplay):
                 expected=f"one of {', '.join(map(repr, names))}",
                 given=repr(cost),
             )
-        sizes = [(getattr(found, cost), found.cycles) for found in self.designs]
+        sizes: dict[tuple[int, int], int] = {}  # the first design of these costs
+        for place, found in enumerate(self.designs, 1):
+            sizes.setdefault((getattr(found, cost), found.cycles), place)
 
         def is_best(size: int, cycles: int) -> bool:
             return not any(a <= size and b <= cycles and (a, b) != (size, cycles) for a, b in sizes)
 
         points = [
             ChartPoint(x=size, y=cycles, name=str(place), best=is_best(size, cycles))
-            for place, (size, cycles) in enumerate(sizes, 1)
+            for (size, cycles), place in sizes.items()
         ]
         title = f"cycles against {names[cost]} of the designs that were timed"
         return point_chart(title, points, across=names[cost], up="cycles")
@@ -250,7 +268,7 @@ class Found(NotebookDisplay):
     def summary(self) -> tuple[tuple[str, str], ...]:
         """The result as (label, text)."""
         best = self.best
-        energy = () if best.energy is None else (("energy", f"{best.energy:,.6g}"),)
+        energy = () if best.energy is None else (("energy", _number(best.energy)),)
         ended = {
             Ending.INTERRUPTED: "Ctrl-C ended the search",
             Ending.GONE: "the executor was gone",
@@ -316,7 +334,7 @@ class Found(NotebookDisplay):
         return NotebookCard(
             title=f"The best design of {self.name}",
             summary=self.summary,
-            parts=(self.picture("dsp"), self.picture("ram"), self.table, text),
+            parts=(*self._charts(), self.table, text),
         )
 
 
@@ -329,13 +347,17 @@ def _table(title: str, designs: Sequence[FoundDesign], places: Iterable[int]) ->
             f"{found.dsp:,}",
             f"{found.ram:,}",
             f"{found.bytes:,}",
-            *((f"{found.energy:,.6g}",) if priced else ()),
+            *((_number(found.energy or 0.0),) if priced else ()),
             found.decisions,
         )
         for place, found in zip(places, designs, strict=False)
     )
     headers = ("", "cycles", "DSP", "RAM", "bytes", *(("energy",) if priced else ()), "design")
     return Table(title=title, headers=headers, rows=rows, left=frozenset({len(headers) - 1}))
+
+
+def _number(energy: float) -> str:
+    return f"{energy:,.0f}" if energy >= 1000 else f"{energy:.4g}"
 
 
 def _reason(comparison: Comparison, best: FoundDesign, other: FoundDesign) -> str:

@@ -252,14 +252,17 @@ def test_what_a_search_says(found: Found) -> None:
     assert found.front[0] is found.best
     assert [d.cycles for d in found.designs] == sorted(d.cycles for d in found.designs)
     assert "<table" in (card := found._repr_html_())
-    assert card.count("<svg") == 2
+    kinds = [{getattr(each, kind) for each in found.designs} for kind in ("dsp", "ram")]
+    assert card.count("<svg") == sum(len(kind) > 1 for kind in kinds) > 0
     assert found.lines == tuple(found.program().splitlines())
     assert found.space.startswith("one or two of i, j as PEs")
     assert "Not in it: reductions in space" in found.space
 
 
 def test_why_others_lost(found: Found, tmp_path: Path) -> None:
-    slower = next(n for n, each in enumerate(found.designs, 1) if each.cycles > found.cycles)
+    slower = found.runner_up
+    assert slower is not None
+    assert found.designs[slower - 2].cycles == found.cycles
     text = found.why(slower)
     cycles = found.designs[slower - 1].cycles
     assert text.startswith(f"design {slower} takes {cycles} cycles, the best design {found.cycles}")
@@ -268,7 +271,7 @@ def test_why_others_lost(found: Found, tmp_path: Path) -> None:
     assert comparison.change == cycles - found.cycles
     assert sum(cause.change for cause in comparison.causes) == comparison.change
     page = found.report(tmp_path / "page.html").read_text()
-    for title in ("The best design of C", "Cycles against blocks", "Why the second one lost"):
+    for title in ("The best design of C", "Cycles against blocks", f"Why design {slower} lost"):
         assert title in page
     assert "Where the cycles went" in page
     assert found.designs[1].decisions in page
