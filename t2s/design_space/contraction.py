@@ -141,8 +141,8 @@ def with_single_reads(func: ScheduledFunc) -> ScheduledFunc:
         )
         reader = ScheduledFunc(names.fresh(f"{read.source}_2"))
         location = read.location or copied.location
-        symbols = {variable.name: variable for variable in own}
-        symbols = {read.source: everything[read.source], **symbols}
+        symbols: dict[str, Symbol] = {read.source: everything[read.source]}
+        symbols |= {variable.name: variable for variable in own}
         definition = WrittenDefinition(
             target=tuple(own),
             value=Expression(value, symbols, location),
@@ -260,9 +260,9 @@ def _reduction(update: Definition) -> tuple[Op, Expr]:
             if OPERATORS[operator].commutative:
                 sides.append((right, left))
             for own, term in sides:
-                if _is_target(own, update) and not _reads_itself(term, update):
-                    if update.reductions:
-                        return operator, term
+                alone = _is_target(own, update) and not _reads_itself(term, update)
+                if alone and update.reductions:
+                    return operator, term
     raise _refused(
         f"{update.function} is not a reduction over a box",
         f"an update of the same element, such as {update.function}[...] += term, over an RDom",

@@ -364,11 +364,11 @@ class Space:
 
     def _stored_vector(self, pes: Columns) -> Columns:
         """Results in a word of the unloader: those along the last loop in space, if adjacent."""
-        names = [loop.name for loop in self.contraction.outputs]
-        last = self.contraction.stored[-1:]
-        if not set(last) & set(names):
+        names: list[str | None] = [loop.name for loop in self.contraction.outputs]
+        last = self.contraction.stored[-1] if self.contraction.stored else None
+        if last not in names:
             return np.ones(len(pes), np.int64)
-        at = names.index(*last)
+        at = names.index(last)
         others = pes[:, at + 1 :].prod(axis=1)
         return np.where(others == 1, pes[:, at], 1)
 
@@ -377,7 +377,7 @@ class Space:
         return np.ones_like(width) if most is None else -(-width // most)
 
     def _moving(self, moved: Columns) -> Columns:
-        """The least cycles for so many bytes; 0 where a memory has no bandwidth that is constant."""
+        """The least cycles for so many bytes; 0 if the bandwidth is not constant."""
         bandwidth = self.device.memory_bytes_per_cycle
         if bandwidth is None or self.device.memory is not None:
             return np.zeros_like(moved)

@@ -351,6 +351,8 @@ def _is_exact(contraction: Contraction) -> bool:
     if not contraction.type.is_float:
         return True
     operators = [node.operator for node in walk(contraction.term) if isinstance(node, Apply)]
+    if contraction.operator in (Op.MULTIPLY, Op.DIVIDE):
+        return False
     return contraction.type.bits > 16 and _EXACT.issuperset(operators)
 
 

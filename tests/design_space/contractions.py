@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import t2s
-from t2s import Float, Func, ImageParam, Int, RDom
+from t2s import Float, Func, ImageParam, Int, Param, RDom
 
 
 def gemm(n: int, m: int, depth: int, *, transposed: bool = True) -> Func:
@@ -57,6 +57,114 @@ def filtered(results: int, taps: int) -> Func:
     return y.bound(i, 0, results)
 
 
+def matrix_vector(n: int, m: int) -> Func:
+    A, x = ImageParam(Float(32), 2, name="A"), ImageParam(Float(32), 1, name="x")
+    i, k, y = t2s.Var("i"), RDom(0, m, name="k"), Func("y")
+    y[i] = 0.0
+    y[i] += A[i, k] * x[k]
+    return y.bound(i, 0, n)
+
+
+def banded(n: int, width: int) -> Func:
+    """y = alpha * A * x + beta * y for a band that is stored row by row."""
+    A, x = ImageParam(Float(32), 2, name="A"), ImageParam(Float(32), 1, name="x")
+    y_in = ImageParam(Float(32), 1, name="y_in")
+    alpha, beta = Param(Float(32), name="alpha"), Param(Float(32), name="beta")
+    i, k, y = t2s.Var("i"), RDom(0, width, name="k"), Func("y")
+    y[i] = beta * y_in[i]
+    y[i] += alpha * A[i, k] * x[i + k]
+    return y.bound(i, 0, n)
+
+
+def rank_one_update(n: int, m: int) -> Func:
+    A, alpha = ImageParam(Float(32), 2, name="A"), Param(Float(32), name="alpha")
+    x, y = ImageParam(Float(32), 1, name="x"), ImageParam(Float(32), 1, name="y")
+    i, k, A_out = t2s.Var("i"), t2s.Var("k"), Func("A_out")
+    A_out[i, k] = A[i, k] + alpha * x[i] * y[k]
+    return A_out.bound(i, 0, n).bound(k, 0, m)
+
+
+def symmetric(n: int, depth: int) -> Func:
+    """C = A * A', which reads A at two places."""
+    A, C = ImageParam(Float(32), 2, name="A"), Func("C")
+    i, j = t2s.variables("i j")
+    k = RDom(0, depth, name="k")
+    C[i, j] = 0.0
+    C[i, j] += A[i, k] * A[j, k]
+    return C.bound(i, 0, n).bound(j, 0, n)
+
+
+def maxima(n: int, channels: int) -> Func:
+    """Of three neighbors, every second one."""
+    x, y = ImageParam(Float(32), 2, name="x"), Func("y")
+    i, c = t2s.variables("i c")
+    k = RDom(0, 3, name="k")
+    y[i, c] = -1e30
+    y[i, c] = t2s.max(y[i, c], x[2 * i + k, c])
+    return y.bound(i, 0, n).bound(c, 0, channels)
+
+
+def blurred(n: int, m: int) -> Func:
+    x, y = ImageParam(Float(32), 2, name="x"), Func("y")
+    i, j = t2s.variables("i j")
+    y[i, j] = x[i, j] + x[i, j + 1] + x[i, j + 2]
+    return y.bound(i, 0, n).bound(j, 0, m)
+
+
+def narrow_gemm(n: int, m: int, depth: int) -> Func:
+    """Of 8-bit integers, two of which share a multiplier."""
+    A, B = ImageParam(Int(8), 2, name="A"), ImageParam(Int(8), 2, name="B")
+    i, j = t2s.variables("i j")
+    k, C = RDom(0, depth, name="k"), Func("C")
+    C[i, j] = 0
+    C[i, j] += t2s.cast(Int(32), A[i, k]) * t2s.cast(Int(32), B[k, j])
+    return C.bound(i, 0, n).bound(j, 0, m)
+
+
+def computed_operands(n: int, m: int, depth: int) -> Func:
+    """C = alpha * A * B', with operands that are Funcs."""
+    A, B = ImageParam(Float(32), 2, name="A"), ImageParam(Float(32), 2, name="B")
+    alpha, scaled, transposed = Param(Float(32), name="alpha"), Func("scaled"), Func("transposed")
+    i, j, a, b = t2s.variables("i j a b")
+    k, C = RDom(0, depth, name="k"), Func("C")
+    scaled[a, b] = alpha * A[a, b]
+    transposed[a, b] = B[b, a]
+    C[i, j] = 0.0
+    C[i, j] += scaled[i, k] * transposed[k, j]
+    return C.bound(i, 0, n).bound(j, 0, m)
+
+
+def exponentials(n: int, m: int) -> Func:
+    A, y = ImageParam(Float(32), 2, name="A"), Func("y")
+    i, k = t2s.Var("i"), RDom(0, m, name="k")
+    y[i] = 0.0
+    y[i] += t2s.exp(A[i, k])
+    return y.bound(i, 0, n)
+
+
+def ttmc(sizes: tuple[int, int, int], depths: tuple[int, int]) -> Func:
+    A, B = ImageParam(Float(32), 3, name="A"), ImageParam(Float(32), 2, name="B")
+    C, D = ImageParam(Float(32), 2, name="C"), Func("D")
+    i, j, k = t2s.variables("i j k")
+    l, m = RDom(0, depths[0], 0, depths[1], name="l m")  # noqa: E741
+    D[i, j, k] = 0.0
+    D[i, j, k] += A[i, l, m] * B[l, j] * C[k, m]
+    return D.bound(i, 0, sizes[0]).bound(j, 0, sizes[1]).bound(k, 0, sizes[2])
+
+
+def capsules(images: int, places: int, matrix: int, channels: tuple[int, int]) -> Func:
+    """A layer of capsule convolutions, as in examples/capsule, with kernels of 3 x 3."""
+    P, W = ImageParam(Float(32), 6, name="P"), ImageParam(Float(32), 6, name="W")
+    n, p, my, mx, co = t2s.variables("n p my mx co")
+    mk, ky, kx, ci = RDom(0, matrix, 0, 3, 0, 3, 0, channels[0], name="mk ky kx ci")
+    V = Func("V")
+    y, x = 2 * (p % 7) + ky, 2 * (p // 7) + kx
+    V[n, p, my, mx, co] = 0.0
+    V[n, p, my, mx, co] += P[n, mk, mx, y, x, ci] * W[co, my, mk, ky, kx, ci]
+    V.bound(n, 0, images).bound(p, 0, places)
+    return V.bound(my, 0, matrix).bound(mx, 0, matrix).bound(co, 0, channels[1])
+
+
 KERNELS = {
     "gemm": lambda: gemm(64, 48, 96),
     "ragged gemm, B by rows": lambda: gemm(37, 50, 67, transposed=False),
@@ -64,4 +172,15 @@ KERNELS = {
     "ttm": lambda: ttm((4, 9, 24), 64),
     "convolution": lambda: convolution((2, 9, 8, 16), 3, 16),
     "1-D convolution": lambda: filtered(120, 24),
+    "matrix times vector": lambda: matrix_vector(96, 70),
+    "banded matrix times vector": lambda: banded(60, 40),
+    "rank-1 update": lambda: rank_one_update(40, 70),
+    "symmetric product": lambda: symmetric(26, 20),
+    "maxima": lambda: maxima(30, 20),
+    "blur": lambda: blurred(20, 40),
+    "gemm of 8-bit integers": lambda: narrow_gemm(30, 20, 24),
+    "computed operands": lambda: computed_operands(20, 15, 33),
+    "exponentials": lambda: exponentials(30, 50),
+    "ttmc": lambda: ttmc((4, 6, 20), (5, 16)),
+    "capsules": lambda: capsules(2, 6, 2, (16, 12)),
 }

@@ -24,7 +24,7 @@ import t2s
 from t2s import Float, Func, ImageParam, Int, Param, RDom
 from t2s.command.main import app
 from t2s.design_space.branch_and_bound import Search, best_first
-from t2s.design_space.contraction import contraction_of
+from t2s.design_space.contraction import contraction_of, with_single_reads
 from t2s.design_space.energy import counts
 from t2s.design_space.journal import Journal, Outcome
 from t2s.design_space.point import Feed, Point
@@ -56,7 +56,7 @@ def check_random_points(
     func: Func, points: int, seed: int, device: Device = DEVICES["arria10"]
 ) -> list[float]:
     """Ratios of bounds and exact cycles of random points, whose blocks have to be as predicted."""
-    space, trial = space_of(func, dsp=128, device=device)
+    space, trial = space_of(with_single_reads(func), dsp=128, device=device)
     generator = random.Random(seed)
     families = space.families()
     ratios: list[float] = []
@@ -89,7 +89,7 @@ def test_random_points_with_a_dram() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_many_random_points(kernel: str) -> None:
-    ratios = check_random_points(KERNELS[kernel](), points=150, seed=2)
+    ratios = check_random_points(KERNELS[kernel](), points=40, seed=2)
     assert np.median(ratios) >= 0.9
 
 
@@ -100,7 +100,9 @@ def test_values_of_winners(kernel: str) -> None:
     found = t2s.search(func, dsp=32, seconds=0.5, progress=False)
     inputs = _random_inputs(found.design)
     result = t2s.simulate(found.design, inputs, device="arria10")
-    np.testing.assert_array_equal(result.outputs[func.name], t2s.interpret(func, inputs))
+    rounding = 1e-5 if kernel == "exponentials" else 0  # sums of others are exact in any order
+    expected = t2s.interpret(func, inputs)
+    np.testing.assert_allclose(result.outputs[func.name], expected, rtol=rounding)
     assert result.cycles == found.cycles
     assert not func.plan
 
