@@ -31,6 +31,9 @@ from t2s.design_space.workers import Ending, ExecutorGone, WorkerDeath, Workers
 FIRST_ROWS = 16
 """Points of a family that wait in the queue; those behind them are computed again when needed."""
 
+_FIRST_POINTS, _FIRST_FAMILIES, _NEARLY = 6, 512, 0.1
+"""Before all others so many points are timed, of so many families, whose bound is so near."""
+
 
 class Objective(Enum):
     """What a search looks for."""
@@ -283,7 +286,11 @@ class _Candidates:
     def __init__(self, state: Search, until: float) -> None:
         self.state = state
         parts: dict[int, list[Family]] = {}
-        for family in state.space.families():
+        families = state.space.families()
+        promising = _promising(state, families) if state.objective is Objective.TIME else []
+        self.first = deque(promising)
+        self.taken_first = {candidate.point for candidate in promising}
+        for family in families:
             part = 0
             if state.objective is Objective.FRONT:
                 part = int(prod(family.pes) * state.space.dsp[family.lanes].pe).bit_length()
@@ -293,10 +300,16 @@ class _Candidates:
 
     def take(self) -> Candidate | None:
         """The next candidate; ``None`` if none is left that could be better."""
+        while self.first:
+            candidate: Candidate | None = self.first.popleft()
+            if candidate is not None and self.state.is_open(candidate):
+                return candidate
         while self.queues:
             candidate = self.queues[0].take()
             if candidate is not None:
                 self.queues.rotate(-1)
+                if candidate.point in self.taken_first:
+                    continue
                 return candidate
             if self.state.objective is not Objective.FRONT:
                 return None
@@ -314,6 +327,38 @@ class _Candidates:
         if any(self.state.is_open(candidate) for candidate in in_flight):
             return False
         return not any(queue.has_more() for queue in self.queues)
+
+
+def _promising(state: Search, families: Sequence[Family]) -> list[Candidate]:
+    """The points of the first families that are estimated to be the fastest.
+
+    Many points have nearly the same bound, and those that keep memory busy are far above it.
+    """
+    space = state.space
+    limit = (1 + _NEARLY) * families[0].bound if families else 0
+    found: list[tuple[float, Family, int, Costs]] = []
+    for family in families[:_FIRST_FAMILIES]:
+        if family.bound > limit:
+            break
+        costs = space.costs(space.shapes(family), family.ways)
+        legal = np.flatnonzero(costs.legal)
+        if len(legal):
+            estimates = space.estimate(costs)[legal]
+            at = int(estimates.argmin())
+            found.append((float(estimates[at]), family, int(legal[at]), costs))
+    found.sort(key=lambda item: (item[0], int(item[3].ram[item[2]]), int(item[3].bytes[item[2]])))
+    return [
+        Candidate(
+            point=space.point(space.shapes(family), row, family.ways),
+            value=int(costs.bound[row]),
+            bound=int(costs.bound[row]),
+            dsp=int(costs.dsp[row]),
+            ram=int(costs.ram[row]),
+            bytes=int(costs.bytes[row]),
+            dynamic=0.0,
+        )
+        for _, family, row, costs in found[:_FIRST_POINTS]
+    ]
 
 
 @dataclass(order=True, slots=True)

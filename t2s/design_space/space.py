@@ -390,6 +390,11 @@ class Space:
             return results
         return np.minimum(results, self._free_words)
 
+    def estimate(self, costs: Costs) -> Any:
+        """Cycles to expect: the busier memory is, the more PEs wait for it."""
+        busy = self._moving(costs.bytes) / np.maximum(1, costs.bound)
+        return costs.bound * (1 + busy**4 / 4)
+
     # blocks
 
     def _dsp(self, units: Columns | int, lanes: Columns, blocks: Mapping[int, Fraction]) -> Columns:
