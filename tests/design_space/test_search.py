@@ -302,7 +302,7 @@ def test_why_runs_on_the_device_memory_and_sizes_of_the_search() -> None:
         (gemm(4, 3, 4), {"device": mine}),
         (_row_sums(), {"inputs": {"n": 12}}),
     ):
-        found = t2s.search(func, dsp=2, ram=8, seconds=5, progress=False, **options)
+        found = t2s.search(func, dsp=2, ram=8, seconds=2, progress=False, **options)
         assert len(found.designs) > 1
         device = {name: options[name] for name in ("device", "memory") if name in options}
         counted = t2s.cycles(found.design, options.get("inputs"), **{"device": "arria10", **device})
@@ -323,7 +323,7 @@ def test_names_that_are_taken() -> None:
 
 
 def test_a_search_that_is_cut_short() -> None:
-    found = t2s.search(gemm(320, 256, 1024), dsp=1280, seconds=1e-6, progress=False)
+    found = t2s.search(gemm(64, 48, 96), dsp=64, seconds=1e-6, progress=False)
     assert not found.complete
     assert 0 < found.lower_bound < found.cycles
     assert "is left" in str(found)
