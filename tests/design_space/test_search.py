@@ -601,8 +601,17 @@ def test_budgets_that_nothing_fits() -> None:
                 t2s.search(func, progress=False, **less)
 
 
+def test_a_search_whose_designs_are_all_refused_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = Outcome(refusal="no room for it")
+    monkeypatch.setattr(_Trial, "outcome", lambda trial, point: refused)
+    with pytest.raises(UserError, match="no design of C fits the budget") as caught:
+        t2s.search(gemm(64, 48, 96), dsp=64, seconds=0.2, progress=False)
+    assert "designs that were tried: no room for it" in str(caught.value)
+
+
 def test_options_that_are_refused(found: Found) -> None:
     for options, text in (
+        ({"device": "ideal"}, "the device ideal has no DSP and RAM blocks that would limit"),
         ({"budget": {"luts": 3}}, "budget= must map kinds of blocks to numbers"),
         ({"budget": {"dsp": 3}, "dsp": 4}, "budget= and dsp= both limit the blocks"),
         ({"objective": "area"}, "objective= is nothing that a search looks for"),
