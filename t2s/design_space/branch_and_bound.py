@@ -155,6 +155,11 @@ class Search:
         return timed.cycles
 
     @property
+    def tried(self) -> int:
+        """Designs that were built, whatever became of them."""
+        return len(self.timed) + len(self.refused) + self.over_budget
+
+    @property
     def limit(self) -> float:
         """From which bound on a point cannot be better, whatever its blocks are."""
         if self.best is None or self.objective is Objective.FRONT:
@@ -206,7 +211,7 @@ def best_first(
     record: Callable[[Point, Outcome], None] = lambda _, __: None,
     report: Callable[[Search], None] = lambda _: None,
 ) -> Search:
-    """Time points until nothing better is left, or for so many seconds, but at least one.
+    """Time points until nothing better is left, or for so many seconds, but try at least one.
 
     ``measure`` runs on the executor (see ``workers.py``) for points that ``recall`` does not know;
     ``record`` gets what it returns, and ``report`` the state after each point.
@@ -227,7 +232,7 @@ def best_first(
                 outcome = recall(candidate.point)
                 if outcome is not None:
                     state.add(candidate, outcome)
-                elif state.timed and monotonic() > until:
+                elif state.tried and monotonic() > until:
                     passed_over.append(candidate)
                 else:
                     in_flight[candidate.point] = candidate

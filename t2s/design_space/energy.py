@@ -2,7 +2,8 @@
 
 Counts follow from a point, as its blocks do: ``counts`` has them as columns of numbers, equal to
 what a run of the design counts.  So the dynamic energy of a point is known before it is built, and
-only what each cycle costs waits for the exact cycles.
+only what each cycle costs waits for the exact cycles.  Where loaders compute an operand, what they
+do for that is not counted.
 """
 
 from __future__ import annotations

@@ -104,6 +104,7 @@ def search(
     design = with_single_reads(design)
     target = device_for(design_of(design), device, memory)
     contraction = contraction_of(design, constants)
+    _check_fabric(target)
     goal = _objective(objective, energy)
     limits = _budget(budget, dsp, ram, target)
     if not (isinstance(seconds, int | float) and seconds > 0):
@@ -158,7 +159,7 @@ class _Ranking(ProgressBar):
 
     def update(self, state: Search) -> None:
         self.state = state
-        tried = len(state.timed) + len(state.refused) + state.over_budget
+        tried = state.tried
         rate = tried / max(time.monotonic() - self.began, 1e-3)
         self._show(tried, None, text=f"{tried:,} designs timed, {rate:.1f}/s", left=self._left)
 
@@ -369,6 +370,20 @@ def _random_inputs(
     return arrays | {parameter.name: 2 for parameter in program.parameters}
 
 
+def _check_fabric(device: Device) -> None:
+    """Refuse a device whose blocks have no number: any array of PEs would fit it."""
+    if device.fabric is None:
+        from t2s.simulator.devices import DEVICES
+
+        raise UserError(
+            f"the device {device.name} has no DSP and RAM blocks that would limit a search",
+            location=user_location(),
+            expected=f"{', '.join(n for n, known in DEVICES.items() if known.fabric)}, or a Device "
+            "with a fabric",
+            given=device.name,
+        )
+
+
 def _objective(name: object, energy: object) -> Objective:
     goals = {goal.value: goal for goal in Objective}
     if not isinstance(name, str) or name not in goals:
@@ -443,9 +458,10 @@ def _nothing_fits(func: ScheduledFunc, space: Space, state: Search) -> UserError
         given += f": too few {short} blocks for any design"
         hint = f"the nearest budget that a design fits is dsp={nearest.dsp}, ram={nearest.ram}"
     elif refusals:
-        given += f"; the compiler refuses all designs within it: {'; '.join(refusals[:3])}"
+        given += f"; the compiler refused all {len(state.refused):,} designs that were tried: "
+        given += "; ".join(refusals[:3])
     else:
-        given += f"; {state.over_budget} designs took more blocks than predicted"
+        given += f"; all {state.over_budget:,} designs that were tried took more blocks than that"
     return UserError(
         f"no design of {func.name} fits the budget",
         location=user_location(),
@@ -488,7 +504,7 @@ def _found(trial: _Trial, state: Search) -> Found:
         device=trial.device,
         budget=state.space.budget,
         space=in_words(trial.contraction),
-        tried=len(state.timed) + len(state.refused) + state.over_budget,
+        tried=state.tried,
         refused=reasons,
         over_budget=state.over_budget,
         bounded=state.bounded,

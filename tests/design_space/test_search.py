@@ -302,7 +302,7 @@ def test_why_runs_on_the_device_memory_and_sizes_of_the_search() -> None:
         (gemm(4, 3, 4), {"device": mine}),
         (_row_sums(), {"inputs": {"n": 12}}),
     ):
-        found = t2s.search(func, dsp=2, ram=8, seconds=5, progress=False, **options)
+        found = t2s.search(func, dsp=2, ram=8, seconds=2, progress=False, **options)
         assert len(found.designs) > 1
         device = {name: options[name] for name in ("device", "memory") if name in options}
         counted = t2s.cycles(found.design, options.get("inputs"), **{"device": "arria10", **device})
@@ -323,7 +323,7 @@ def test_names_that_are_taken() -> None:
 
 
 def test_a_search_that_is_cut_short() -> None:
-    found = t2s.search(gemm(320, 256, 1024), dsp=1280, seconds=1e-6, progress=False)
+    found = t2s.search(gemm(64, 48, 96), dsp=64, seconds=1e-6, progress=False)
     assert not found.complete
     assert 0 < found.lower_bound < found.cycles
     assert "is left" in str(found)
@@ -601,8 +601,17 @@ def test_budgets_that_nothing_fits() -> None:
                 t2s.search(func, progress=False, **less)
 
 
+def test_a_search_whose_designs_are_all_refused_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = Outcome(refusal="no room for it")
+    monkeypatch.setattr(_Trial, "outcome", lambda trial, point: refused)
+    with pytest.raises(UserError, match="no design of C fits the budget") as caught:
+        t2s.search(gemm(64, 48, 96), dsp=64, seconds=0.2, progress=False)
+    assert "designs that were tried: no room for it" in str(caught.value)
+
+
 def test_options_that_are_refused(found: Found) -> None:
     for options, text in (
+        ({"device": "ideal"}, "the device ideal has no DSP and RAM blocks that would limit"),
         ({"budget": {"luts": 3}}, "budget= must map kinds of blocks to numbers"),
         ({"budget": {"dsp": 3}, "dsp": 4}, "budget= and dsp= both limit the blocks"),
         ({"objective": "area"}, "objective= is nothing that a search looks for"),
