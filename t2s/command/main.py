@@ -57,6 +57,7 @@ from t2s.command.output import (
 )
 from t2s.command.output import compare as agreement
 from t2s.command.report import report
+from t2s.command.search import search
 from t2s.command.tensor import tensor
 from t2s.command.tia import tia
 from t2s.core.errors import UnsupportedError
@@ -78,6 +79,7 @@ app.command()(tensor)
 app.command()(cgra)
 app.command()(report)
 app.command()(compare)
+app.command()(search)
 app.command()(devices)
 app.add_typer(tia, name="tia")
 app.add_typer(external, name="external")
@@ -148,44 +150,6 @@ def program(file: DesignFile, func: FuncName = None) -> None:
                 console_for(False).out(t2s.program(outputs).rstrip())
             case design:
                 t2s.program(design)  # type: ignore[arg-type]  # refused, as in Python
-
-
-@app.command()
-def search(
-    file: DesignFile,
-    func: FuncName = None,
-    device: DeviceName = "arria10",
-    memory: MemoryName = None,
-    dsp: Annotated[int | None, typer.Option(help="the most DSP blocks")] = None,
-    ram: Annotated[int | None, typer.Option(help="the most RAM blocks")] = None,
-    seconds: Annotated[float, typer.Option(help="when to stop with the best so far")] = 60.0,
-    processes: Annotated[int | None, typer.Option(help="processes that time designs")] = None,
-    journal: Annotated[Path | None, typer.Option(help="keeps what was timed, to go on")] = None,
-    out: Annotated[Path | None, typer.Option(help="the file for the program")] = None,
-    constant: Constants = None,
-) -> None:
-    """Find the fastest design of a Func without directives, and print it as a program."""
-    console = console_for(False)
-    with exit_codes():
-        check_choice("device", device, DEVICES)
-        loaded = find_design(file, func)
-        design = loaded.design[0] if isinstance(loaded.design, tuple) else loaded.design
-        found = t2s.search(
-            design,  # type: ignore[arg-type]  # refused, as in Python
-            constants_of(constant or []),
-            device=device,
-            memory=memory,
-            dsp=dsp,
-            ram=ram,
-            seconds=seconds,
-            executor=processes,
-            journal=journal,
-        )
-        console.out(str(found))
-        if out is None:
-            console.out(f"\n{found.program().rstrip()}")
-        else:
-            console.out(f"wrote {found.save(out)}")
 
 
 def _run(

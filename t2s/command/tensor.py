@@ -27,8 +27,8 @@ from t2s.command.options import (
 )
 from t2s.command.output import (
     INTERRUPTED,
-    SEARCH,
     TENSOR,
+    TENSOR_SEARCH,
     OutputRecord,
     compare,
     console_for,
@@ -264,7 +264,7 @@ def _search(
     if len(found.points) > 1:
         console.out(found.why(2))
     if json:
-        print_record(SEARCH, _search_record(found))
+        print_record(TENSOR_SEARCH, _search_record(found))
     if found.interrupted:
         raise typer.Exit(code=INTERRUPTED)
 

@@ -47,15 +47,31 @@ class ProgressBar:
         """The columns of the bar, of ``rich``; their own fields are those given to ``_show``."""
         raise NotImplementedError
 
+    def _above(self) -> Any:
+        """What is shown above the bar, for ``rich``; ``None`` for nothing."""
+        return None
+
     def _show(self, done: int, total: int | None, **fields: str) -> None:
         """Show that so much is done, if it is time to show anything."""
         if not self._enabled or time.monotonic() - self._started < self._patience:
             return
         if self._bar is None:
-            from rich.console import Console
-            from rich.progress import Progress as Bar
-
-            self._bar = Bar(*self._columns(), console=Console(stderr=True), transient=True)
+            self._bar = self._new_bar()
             self._task = self._bar.add_task("", total=total, **fields)
             self._bar.start()
         self._bar.update(self._task, completed=done, total=total, **fields)
+
+    def _new_bar(self) -> Any:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        above = self._above
+
+        class Bar(Progress):
+            def get_renderables(self) -> Any:
+                shown = above()
+                if shown is not None:
+                    yield shown
+                yield from super().get_renderables()
+
+        return Bar(*self._columns(), console=Console(stderr=True), transient=True)

@@ -1,28 +1,48 @@
 """Best-first branch and bound: the point with the least bound is the next one that is timed.
 
-Bounds of whole arrays of PEs come first, those of their points when no other bound is lower.  The
-search ends when the best design is as good as the least bound that is left, so that no other point
-can be better; if it ends before, that bound tells how much better one could be.
+Bounds of families come first, those of their points when no other bound is lower.  The
+search ends when nothing is left that could be better than what was timed; if it ends before, the
+least bound that is left tells how much better a design could be.
+
+What is better is the *objective*: fewer cycles, less energy, or a place on the front of cycles and
+blocks and bytes.  Bounds of points are exact but for their cycles, so a point is cut when a design
+that was timed is as good as its bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from heapq import heappop, heappush
+from math import inf, prod
 from time import monotonic
+from typing import Any
 
 import numpy as np
 
+from t2s.design_space.energy import Energy
 from t2s.design_space.journal import Outcome
 from t2s.design_space.point import Point
-from t2s.design_space.space import Shapes, Space, Ways
-from t2s.design_space.workers import Ending, WorkerDeath, Workers
+from t2s.design_space.space import Columns, Costs, Family, Space
+from t2s.design_space.workers import Ending, ExecutorGone, WorkerDeath, Workers
+
+FIRST_ROWS = 16
+"""Points of a family that wait in the queue; those behind them are computed again when needed."""
+
+
+class Objective(Enum):
+    """What a search looks for."""
+
+    TIME = "time"
+    FRONT = "front"
+    ENERGY = "energy"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Timed:
-    """A point whose design was lowered and run: its exact cycles, and its blocks."""
+    """A point whose design was lowered and run: its exact cycles, its blocks, and its energy."""
 
     point: Point
     bound: int
@@ -30,6 +50,11 @@ class Timed:
     dsp: int
     ram: int
     bytes: int
+    energy: float | None = None
+
+    @property
+    def costs(self) -> tuple[int, int, int, int]:
+        return self.cycles, self.dsp, self.ram, self.bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,25 +65,53 @@ class Refused:
     reason: str
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Candidate:
+    """A point with its costs, of which ``bound`` is below its cycles, and its ``dynamic`` energy.
+
+    ``value`` is its bound for the objective: ``bound`` again, or energy.
+    """
+
+    point: Point
+    value: float
+    bound: int
+    dsp: int
+    ram: int
+    bytes: int
+    dynamic: float
+
+
 @dataclass(kw_only=True)
 class Search:
     """The state of a search, which is a result at any time.
 
     Attributes
     ----------
+    timed, refused, over_budget: points by what became of them.
+    best: the timed point with the least ``rank``.
     bounded: points whose bounds were computed.
+    undecided: bounds of points whose workers died.
     left: the least bound of all points that were not timed; ``None`` if there are none.
+    complete: whether no point is left that could be better.
+    ending, problem: why it ended; what is known of an executor that is gone.
     """
 
     space: Space
+    objective: Objective = Objective.TIME
+    energy: Energy | None = None
     timed: list[Timed] = field(default_factory=list)
+    best: Timed | None = None
     refused: list[Refused] = field(default_factory=list)
     over_budget: int = 0
     bounded: int = 0
-    left: int | None = None
-    interrupted: bool = False
+    undecided: list[float] = field(default_factory=list)
+    left: float | None = None
+    complete: bool = False
+    ending: Ending = Ending.FINISHED
+    problem: str = ""
+    _front: list[tuple[int, int, int, int]] = field(default_factory=list)
 
-    def add(self, candidate: _Candidate, outcome: Outcome) -> None:
+    def add(self, candidate: Candidate, outcome: Outcome) -> None:
         """Count a point that was timed or refused."""
         if outcome.refusal is not None:
             self.refused.append(Refused(point=candidate.point, reason=outcome.refusal))
@@ -68,26 +121,74 @@ class Search:
         if not self.space.budget.allows(dsp, ram):
             self.over_budget += 1
             return
-        self.timed.append(
-            Timed(
-                point=candidate.point,
-                bound=candidate.bound,
-                cycles=outcome.cycles,
-                dsp=dsp,
-                ram=ram,
-                bytes=candidate.bytes,
-            )
+        energy = None
+        if self.energy is not None:
+            energy = candidate.dynamic + outcome.cycles * self.energy.of_cycle
+        timed = Timed(
+            point=candidate.point,
+            bound=candidate.bound,
+            cycles=outcome.cycles,
+            dsp=dsp,
+            ram=ram,
+            bytes=candidate.bytes,
+            energy=energy,
         )
+        self.timed.append(timed)
+        if self.best is None or self.rank(timed) < self.rank(self.best):
+            self.best = timed
+        if self.objective is Objective.FRONT and not self._dominated(*timed.costs):
+            self._front = [costs for costs in self._front if not _covers(timed.costs, costs)]
+            self._front.append(timed.costs)
+
+    def rank(self, timed: Timed) -> tuple[float, ...]:
+        """The best design has the least one."""
+        return self.value(timed), timed.cycles, timed.ram, timed.dsp, timed.bytes
+
+    def value(self, timed: Timed) -> float:
+        """What the objective minimizes: energy, or cycles."""
+        if self.objective is Objective.ENERGY:
+            assert timed.energy is not None
+            return timed.energy
+        return timed.cycles
 
     @property
-    def best(self) -> Timed | None:
-        return min(self.timed, key=lambda t: (t.cycles, t.ram, t.dsp, t.bytes), default=None)
+    def limit(self) -> float:
+        """From which bound on a point cannot be better, whatever its blocks are."""
+        if self.best is None or self.objective is Objective.FRONT:
+            return inf
+        return self.value(self.best)
 
     @property
-    def lower_bound(self) -> int | None:
-        """No point of the space takes fewer cycles."""
-        found = [] if self.best is None else [self.best.cycles]
+    def lower_bound(self) -> float | None:
+        """No point of the space has a lower value."""
+        found = [] if self.best is None else [self.value(self.best)]
         return min([*found, *([] if self.left is None else [self.left])], default=None)
+
+    def open(self, value: Any, costs: Costs) -> Any:
+        """Which rows may be better than all that was timed."""
+        rows = value < self.limit
+        if self.objective is Objective.FRONT:
+            rows = rows & ~self._dominated(costs.bound, costs.dsp, costs.ram, costs.bytes)
+        return rows
+
+    def is_open(self, candidate: Candidate) -> bool:
+        """Whether a point may be better than all that was timed."""
+        if self.objective is not Objective.FRONT:
+            return candidate.value < self.limit
+        costs = (candidate.bound, candidate.dsp, candidate.ram, candidate.bytes)
+        return not any(_covers(found, costs) for found in self._front)
+
+    def _dominated(self, cycles: Any, dsp: Any, ram: Any, moved: Any) -> Any:
+        dominated = np.zeros(np.shape(cycles), bool)
+        for found in self._front:
+            dominated |= (
+                (found[0] <= cycles) & (found[1] <= dsp) & (found[2] <= ram) & (found[3] <= moved)
+            )
+        return dominated
+
+
+def _covers(found: Sequence[int], costs: Sequence[int]) -> bool:
+    return all(a <= b for a, b in zip(found, costs, strict=True))
 
 
 def best_first(
@@ -95,121 +196,256 @@ def best_first(
     measure: Callable[[Point], Outcome],
     *,
     seconds: float,
+    objective: Objective = Objective.TIME,
+    energy: Energy | None = None,
     executor: object = None,
     recall: Callable[[Point], Outcome | None] = lambda _: None,
     record: Callable[[Point, Outcome], None] = lambda _, __: None,
     report: Callable[[Search], None] = lambda _: None,
 ) -> Search:
-    """Time points until the best one is proved, or for so many seconds, but at least one.
+    """Time points until nothing better is left, or for so many seconds, but at least one.
 
     ``measure`` runs on the executor (see ``workers.py``) for points that ``recall`` does not know;
     ``record`` gets what it returns, and ``report`` the state after each point.
     """
-    state, candidates = Search(space=space), _Candidates(space)
-    in_flight: dict[Point, _Candidate] = {}
+    state = Search(space=space, objective=objective, energy=energy)
     until = monotonic() + seconds
+    candidates = _Candidates(state, until)
+    in_flight: dict[Point, Candidate] = {}
+    passed_over: list[Candidate] = []  # the one that there was no time for
     with Workers(measure, executor) as workers:
 
         def fill() -> None:
-            """Submit the next candidates; those that were timed before count at once."""
-            while workers.room and not (state.timed and monotonic() > until):
-                candidate = candidates.take(state.best.cycles if state.best else None)
+            """Submit the next candidates; those that were timed before count, however late."""
+            while workers.room and not passed_over:
+                candidate = candidates.take()
                 if candidate is None:
                     break
                 outcome = recall(candidate.point)
-                if outcome is None:
+                if outcome is not None:
+                    state.add(candidate, outcome)
+                elif state.timed and monotonic() > until:
+                    passed_over.append(candidate)
+                else:
                     in_flight[candidate.point] = candidate
                     workers.submit(candidate.point)
-                else:
-                    state.add(candidate, outcome)
 
-        fill()
-        for finished in workers.completed():
-            candidate = in_flight.pop(finished.item)
-            match finished.error:
-                case None:
-                    assert finished.value is not None
-                    record(candidate.point, finished.value)
-                    state.add(candidate, finished.value)
-                case WorkerDeath():
-                    state.add(candidate, Outcome(refusal="the process that timed it died"))
-                case error:
-                    raise error
+        def left() -> float | None:
+            bounds = [*candidates.bounds(), *state.undecided]
+            bounds += [candidate.value for candidate in (*in_flight.values(), *passed_over)]
+            return min(bounds, default=None)
+
+        state.left = left()
+        try:
             fill()
-            state.bounded = candidates.bounded
-            report(state)
-        state.interrupted = workers.ending is Ending.INTERRUPTED
-    least = [] if candidates.least is None else [candidates.least]
-    state.left = min([*least, *(c.bound for c in in_flight.values())], default=None)
-    state.bounded = candidates.bounded
+            for finished in workers.completed():
+                candidate = in_flight.pop(finished.item)
+                match finished.error:
+                    case None:
+                        assert finished.value is not None
+                        record(candidate.point, finished.value)
+                        state.add(candidate, finished.value)
+                    case WorkerDeath():
+                        state.undecided.append(candidate.value)
+                        reason = "the process that timed it died"
+                        state.refused.append(Refused(point=candidate.point, reason=reason))
+                    case error:
+                        raise error
+                fill()
+                state.left = left()
+                report(state)
+            state.ending = workers.ending
+        except KeyboardInterrupt:  # between two designs
+            state.ending = Ending.INTERRUPTED
+        except ExecutorGone as error:
+            if not state.timed:
+                raise
+            state.ending, state.problem = Ending.GONE, error.given or ""
+    # an interrupt may have caught a point on its way; what was left before includes it
+    was_left = [] if state.left is None or state.ending is not Ending.INTERRUPTED else [state.left]
+    still_left = left()
+    state.left = min([*was_left, *([] if still_left is None else [still_left])], default=None)
+    state.complete = not state.undecided and candidates.exhausted(
+        [*in_flight.values(), *passed_over]
+    )
+    if not state.complete and state.ending is Ending.FINISHED:
+        state.ending = Ending.DEADLINE
     return state
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A point with its bound, and the bytes that it moves."""
-
-    point: Point
-    bound: int
-    bytes: int
-
-
 class _Candidates:
-    """The points of a space in the order of their bounds; ties by RAM, then by bytes moved."""
+    """The points of a space, those with the least bound first.
 
-    def __init__(self, space: Space) -> None:
-        self.space = space
-        self.arrays = iter(space.arrays())
-        self.array = next(self.arrays, None)
-        self.heap: list[tuple[tuple[int, int, int], int, int, _Batch]] = []
+    For a front the families are divided by their DSP blocks, in factors of two, and each part gives
+    its best point in turn, so that a search that is cut short knows all of the front roughly.
+    """
+
+    def __init__(self, state: Search, until: float) -> None:
+        self.state = state
+        parts: dict[int, list[Family]] = {}
+        for family in state.space.families():
+            part = 0
+            if state.objective is Objective.FRONT:
+                part = int(prod(family.pes) * state.space.dsp[family.lanes].pe).bit_length()
+            parts.setdefault(part, []).append(family)
+        ordered = sorted(parts.items(), reverse=True)
+        self.queues = deque(_Queue(state, families, until) for _, families in ordered)
+
+    def take(self) -> Candidate | None:
+        """The next candidate; ``None`` if none is left that could be better."""
+        while self.queues:
+            candidate = self.queues[0].take()
+            if candidate is not None:
+                self.queues.rotate(-1)
+                return candidate
+            if self.state.objective is not Objective.FRONT:
+                return None
+            self.queues.popleft()
+        return None
+
+    def bounds(self) -> Iterator[float]:
+        """The least bound of what has not been taken, of each part."""
+        for queue in self.queues:
+            if queue.least is not None:
+                yield queue.least
+
+    def exhausted(self, in_flight: Sequence[Candidate]) -> bool:
+        """Whether nothing that is left, here or under way, could be better."""
+        if any(self.state.is_open(candidate) for candidate in in_flight):
+            return False
+        return not any(queue.has_more() for queue in self.queues)
+
+
+@dataclass(order=True, slots=True)
+class _Entry:
+    """A point in the heap; ties of bounds by RAM, then by bytes moved."""
+
+    key: tuple[float, int, int]
+    number: int
+    row: int = field(compare=False)
+    bound: int = field(compare=False)
+    dsp: int = field(compare=False)
+    dynamic: float = field(compare=False)
+    batch: _Batch = field(compare=False)
+
+
+@dataclass(kw_only=True, slots=True)
+class _Batch:
+    """The points of a family, in their order: the rows that come next."""
+
+    number: int
+    family: Family
+    taken: int = 0
+    rows: Iterator[tuple[float, int, int, int, int, int, float]] = field(
+        default_factory=lambda: iter(())
+    )
+    whole: bool = False
+
+
+class _Queue:
+    """Points of some families in the order of their bounds."""
+
+    def __init__(self, state: Search, families: Sequence[Family], until: float) -> None:
+        self.state = state
+        self.space = state.space
+        self.until = until
+        bounds: Sequence[float] = [family.bound for family in families]
+        if self._minimized is not None:
+            bounds = self._minimized.of_families(self.space, families)
+        order = sorted(range(len(families)), key=bounds.__getitem__)
+        self.families = iter([(bounds[at], families[at]) for at in order])
+        self.family = next(self.families, None)
+        self.heap: list[_Entry] = []
         self.batches = 0
-        self.bounded = 0
 
     @property
-    def least(self) -> int | None:
+    def _minimized(self) -> Energy | None:
+        """Energy if it is the objective, and ``None`` if cycles are."""
+        return self.state.energy if self.state.objective is Objective.ENERGY else None
+
+    @property
+    def least(self) -> float | None:
         """The least bound of what has not been taken."""
-        bounds = [self.heap[0][0][0]] if self.heap else []
-        bounds += [] if self.array is None else [self.array.bound]
+        bounds = [self.heap[0].key[0]] if self.heap else []
+        bounds += [] if self.family is None else [self.family[0]]
         return min(bounds, default=None)
 
-    def take(self, limit: int | None) -> _Candidate | None:
-        """Take the candidate with the least bound out; ``None`` if none is below the limit."""
-        while self.array is not None and (not self.heap or self.array.bound < self.heap[0][0][0]):
-            if limit is not None and self.array.bound >= limit:
-                break
-            array, self.array = self.array, next(self.arrays, None)
-            shapes = self.space.shapes(array)
-            for ways in self.space.ways():
-                self._add(shapes, ways, limit)
-        if not self.heap or (limit is not None and self.heap[0][0][0] >= limit):
-            return None
-        (bound, _, moved), _, row, batch = heappop(self.heap)
-        self._push(batch)
-        return _Candidate(self.space.point(batch.shapes, row, batch.ways), bound, moved)
+    def take(self) -> Candidate | None:
+        """Take the candidate with the least bound out; ``None`` if none could be better."""
+        while self._expand():
+            if self.heap[0].key[0] >= self.state.limit:
+                return None
+            entry = heappop(self.heap)
+            self._push(entry.batch)
+            value, ram, moved = entry.key
+            candidate = Candidate(
+                point=self._point(entry.batch.family, entry.row),
+                value=value,
+                bound=entry.bound,
+                dsp=entry.dsp,
+                ram=ram,
+                bytes=moved,
+                dynamic=entry.dynamic,
+            )
+            if self.state.is_open(candidate):
+                return candidate
+        return None
 
-    def _add(self, shapes: Shapes, ways: Ways, limit: int | None) -> None:
-        costs = self.space.costs(shapes, ways)
-        self.bounded += len(shapes)
-        rows = np.flatnonzero(costs.legal if limit is None else costs.legal & (costs.bound < limit))
-        keys = [column[rows] for column in (costs.bound, costs.ram, costs.bytes)]
-        order = np.lexsort(keys[::-1])
-        ordered = zip(*(key[order].tolist() for key in keys), rows[order].tolist(), strict=True)
-        self.batches += 1
-        self._push(_Batch(number=self.batches, shapes=shapes, ways=ways, rows=ordered))
+    def _point(self, family: Family, row: int) -> Point:
+        return self.space.point(self.space.shapes(family), row, family.ways)
+
+    def has_more(self) -> bool:
+        """Whether a candidate is left, without time to look for it: yes, if that is not known."""
+        if self.state.objective is not Objective.FRONT:
+            return self.least is not None and self.least < self.state.limit
+        return self.least is not None
+
+    def _expand(self) -> bool:
+        """Bound families until the least bound is that of a point; whether there is a point."""
+        while self.family is not None and (not self.heap or self.family[0] < self.heap[0].key[0]):
+            # bounds of families say less of energy, so that many of them are looked at
+            late = self._minimized is not None and monotonic() > self.until
+            if (late and self.heap) or self.family[0] >= self.state.limit:
+                break
+            (_, family), self.family = self.family, next(self.families, None)
+            self.batches += 1
+            self._push(_Batch(number=self.batches, family=family))
+        return bool(self.heap)
 
     def _push(self, batch: _Batch) -> None:
         """Put the next row of a batch into the heap."""
         following = next(batch.rows, None)
+        while following is None and not batch.whole:
+            self._refill(batch)
+            following = next(batch.rows, None)
         if following is not None:
-            bound, ram, moved, row = following
-            heappush(self.heap, ((bound, ram, moved), batch.number, row, batch))
+            value, ram, moved, bound, dsp, row, dynamic = following
+            entry = _Entry((value, ram, moved), batch.number, row, bound, dsp, dynamic, batch)
+            heappush(self.heap, entry)
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Batch:
-    """The legal points of one array with one way, in their order: (bound, RAM, bytes, row)."""
-
-    number: int
-    shapes: Shapes
-    ways: Ways
-    rows: Iterator[tuple[int, int, int, int]]
+    def _refill(self, batch: _Batch) -> None:
+        """Compute the next rows of a batch, twice as many each time, without those that are cut."""
+        shapes, ways = self.space.shapes(batch.family), batch.family.ways
+        costs = self.space.costs(shapes, ways)
+        if not batch.taken:
+            self.state.bounded += len(shapes)
+        dynamic, value = np.zeros(len(shapes)), costs.bound
+        if self.state.energy is not None:
+            dynamic = self.state.energy.dynamic(self.space, shapes, ways, costs)
+        if self._minimized is not None:
+            value = dynamic + self._minimized.of_cycle * costs.bound
+        legal = np.flatnonzero(costs.legal)
+        order = np.lexsort((costs.bytes[legal], costs.ram[legal], value[legal]))
+        rows: Columns = legal[order[batch.taken : max(FIRST_ROWS, 2 * batch.taken)]]
+        batch.taken = max(FIRST_ROWS, 2 * batch.taken)
+        batch.whole = batch.taken >= len(legal)
+        rows = rows[self.state.open(value, costs)[rows]]
+        if not len(rows) and self.state.objective is not Objective.FRONT:
+            batch.whole = True  # what follows has higher bounds
+        columns = (value, costs.ram, costs.bytes, costs.bound, costs.dsp)
+        batch.rows = zip(
+            *(column[rows].tolist() for column in columns),
+            rows.tolist(),
+            dynamic[rows].tolist(),
+            strict=True,
+        )

@@ -1,28 +1,44 @@
-"""What is searched: a Func that sums products, or any other term, over the points of a box.
+"""What is searched: a Func over the points of a box, which reduces a term along some of its loops.
 
-In goes a Func without directives, ``C[i, j] = c`` and ``C[i, j] += term``; out comes a
+In goes a Func without directives: ``C[i, j] = c`` and ``C[i, j] += term``, the same with ``min``,
+``max``, a product or a difference instead of a sum, or ``C[i, j] = term`` alone.  Out comes a
 ``Contraction``: its loops with their extents, and its operands with the loops that each of them
 varies along.  Everything that spaces and bounds need to know about a definition is in it.
 
 Refused, with the user's line: several updates, updates that read the Func itself at other elements,
-loops whose bounds depend on other loops, Funcs that have directives, and anything that is not a
-sum.
+loops whose bounds depend on other loops, subscripts that are read from memory, and Funcs that have
+directives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import pickle
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from math import prod
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Apply, Expr, Index, Read, index_names, reads
+from t2s.core.expr import (
+    Apply,
+    Expr,
+    Index,
+    Read,
+    index_names,
+    is_associative,
+    reads,
+    substitute,
+)
+from t2s.core.intervals import linear_form
 from t2s.core.location import SourceLocation, user_location
-from t2s.core.ops import Op
+from t2s.core.names import NameSupply
+from t2s.core.ops import OPERATORS, Op
 from t2s.core.printer import show
-from t2s.core.types import Type
+from t2s.core.types import INT32, Type
+from t2s.core.walk import Term, rewrite
 from t2s.func.collect import needed_funcs
+from t2s.func.expressions import Expression, Symbol
 from t2s.func.freeze import freeze
+from t2s.func.func import Var, WrittenDefinition
 from t2s.func.ir import Definition, TemporalProgram
 from t2s.spatial.schedule import ScheduledFunc
 
@@ -40,31 +56,42 @@ class SearchedLoop:
 class SearchedOperand:
     """An input, or a Func without hardware of its own, that the term reads.
 
-    ``varies`` are the loops on which the element that is read depends; ``fastest`` those that the
-    last subscript depends on, along which elements may be adjacent in memory.
+    ``varies`` are the loops on which the element that is read depends; ``adjacent`` those along
+    which one element follows on the other in memory.  ``stored`` says whether it is an array in
+    memory, and not the value of a Func.
     """
 
     name: str
     type: Type
     varies: frozenset[str]
-    fastest: frozenset[str]
+    adjacent: frozenset[str]
     indices: tuple[Expr, ...]
+    stored: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Contraction:
-    """``name[outputs] += term`` over ``outputs`` and ``reductions``, each outermost first."""
+    """``name[outputs] += term`` over ``outputs`` and ``reductions``, each outermost first.
+
+    Attributes
+    ----------
+    operator: what terms are reduced with; ``None`` if there are no reductions.
+    operands: what the term reads.
+    initial: what the value reads that a reduction starts from.
+    definition: all definitions as text, which tells two contractions apart.
+    stored: the loop that each subscript of the result is, outermost in memory first.
+    """
 
     name: str
     type: Type
     outputs: tuple[SearchedLoop, ...]
     reductions: tuple[SearchedLoop, ...]
+    operator: Op | None
     operands: tuple[SearchedOperand, ...]
+    initial: tuple[SearchedOperand, ...]
     term: Expr
     definition: str
-    """All definitions as text, which tells two contractions apart."""
     stored: tuple[str | None, ...]
-    """The loop that each subscript of the result is, outermost in memory first."""
 
     @property
     def extents(self) -> dict[str, int]:
@@ -74,6 +101,86 @@ class Contraction:
     def steps(self) -> int:
         """Evaluations of the term."""
         return prod(self.extents.values())
+
+    @property
+    def vector_loop(self) -> str | None:
+        """The loop that vectors run along: the innermost reduction, or adjacent results."""
+        if not self.reductions:
+            return self.stored[-1] if self.stored else None
+        reassociates = self.operator is not None and is_associative(self.operator)
+        return self.reductions[-1].name if reassociates else None
+
+
+def with_single_reads(func: ScheduledFunc) -> ScheduledFunc:
+    """The Func, or a copy that reads each array at one place: at others through further Funcs.
+
+    Directives name what is loaded, so ``A[i, k] * A[j, k]`` becomes ``A[i, k] * A_2[j, k]``, with
+    ``A_2[d0, d1] = A[d0, d1]``.
+    """
+    if not isinstance(func, ScheduledFunc) or func.plan or not _reads_twice(func):
+        return func
+    copied: ScheduledFunc = pickle.loads(pickle.dumps(func))
+    everything: dict[str, Symbol] = {}
+    for written in copied.written:
+        everything |= written.symbols
+    names = NameSupply(everything)
+    first: dict[str, tuple[Expr, ...]] = {}
+    further: dict[tuple[str, tuple[Expr, ...]], ScheduledFunc] = {}
+    variables: list[Var] = []
+
+    def read_through(read: Read) -> ScheduledFunc:
+        """A Func with the elements of what is read, of which there is one for these subscripts."""
+        while len(variables) < len(read.indices):
+            variables.append(Var(names.fresh(f"d{len(variables)}")))
+        own = variables[: len(read.indices)]
+        value = Read(
+            source=read.source,
+            indices=tuple(Index(name=variable.name, type=INT32) for variable in own),
+            type=read.type,
+            location=read.location,
+        )
+        reader = ScheduledFunc(names.fresh(f"{read.source}_2"))
+        location = read.location or copied.location
+        symbols = {variable.name: variable for variable in own}
+        symbols = {read.source: everything[read.source], **symbols}
+        definition = WrittenDefinition(
+            target=tuple(own),
+            value=Expression(value, symbols, location),
+            symbols={reader.name: reader, **symbols},
+            location=location,
+        )
+        reader.written.append(definition)
+        return reader
+
+    def single(term: Term) -> Term | None:
+        if not isinstance(term, Read) or term.source == copied.name:
+            return None
+        if first.setdefault(term.source, term.indices) == term.indices:
+            return None
+        key = term.source, term.indices
+        if key not in further:
+            further[key] = read_through(term)
+        return replace(term, source=further[key].name)
+
+    for at, written in enumerate(copied.written):
+        node = rewrite(written.value.node, single)
+        added = {reader.name: reader for reader in further.values()}
+        copied.written[at] = replace(
+            written,
+            value=Expression(node, {**written.value.symbols, **added}, written.value.location),
+            symbols={**written.symbols, **added},
+        )
+    return copied
+
+
+def _reads_twice(func: ScheduledFunc) -> bool:
+    places = {
+        (read.source, read.indices)
+        for written in func.written
+        for read in reads(written.value.node)
+    }
+    sources = [source for source, _ in places if source != func.name]
+    return len(sources) > len(set(sources))
 
 
 def contraction_of(func: ScheduledFunc, constants: Mapping[str, int]) -> Contraction:
@@ -92,49 +199,41 @@ def contraction_of(func: ScheduledFunc, constants: Mapping[str, int]) -> Contrac
             )
     program = freeze(func, constants)
     function = program.function(func.name)
-    if len(function.updates) != 1 or program.systems:
+    if len(function.updates) > 1 or program.systems:
         raise _refused(
-            f"{func.name} is not a sum over a box",
-            f"one update, {func.name}[...] += term, over an RDom",
-            f"{len(function.updates)} updates" + (", a recurrence" if program.systems else ""),
+            f"{func.name} is not one reduction over a box",
+            f"one update, such as {func.name}[...] += term, over an RDom",
+            "a recurrence" if program.systems else f"{len(function.updates)} updates",
             func.location,
         )
-    (update,) = function.updates
     computed = [other.name for other in program.functions if other.updates]
-    if computed != [func.name]:
+    if computed not in ([], [func.name]):
         raise _refused(
             f"{func.name} needs other Funcs with hardware of their own",
             "one Func with an update; the Funcs that it reads without any",
-            ", ".join(computed),
+            ", ".join(name for name in computed if name != func.name),
             func.location,
             "search each of them alone",
         )
-    term = _term(update)
+    written = function.updates[0] if function.updates else function.definitions[0]
+    operator, term = _reduction(written) if function.updates else (None, written.value)
     loops = [
-        _loop(func, dimension.name, dimension.interval.constant, update)
-        for dimension in update.domain
+        _loop(func, dimension.name, dimension.interval.constant, written)
+        for dimension in written.domain
     ]
-    operands = dict.fromkeys(reads(term))
-    names = [read.source for read in operands]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise _refused(
-            f"{func.name} reads {twice} in two places",
-            "each input read once in the update",
-            f"{names.count(twice)} reads of {twice}",
-            update.location,
-            f"read one of them through a Func, such as {twice}_2[i, k] = {twice}[i, k]",
-        )
-    pure = {d.name for d in update.domain if not d.reduction}
+    initial = function.definitions[0].value if function.updates else None
+    pure = {d.name for d in written.domain if not d.reduction}
     return Contraction(
         name=func.name,
         type=function.type,
         outputs=tuple(loop for loop in loops if loop.name in pure),
         reductions=tuple(loop for loop in loops if loop.name not in pure),
-        operands=tuple(map(_operand, operands)),
+        operator=operator,
+        operands=tuple(_operands(func, term, program, written.location)),
+        initial=tuple(_operands(func, initial, program, written.location)) if initial else (),
         term=term,
         definition=_text(program),
-        stored=tuple(index.name if isinstance(index, Index) else None for index in update.target),
+        stored=tuple(index.name if isinstance(index, Index) else None for index in written.target),
     )
 
 
@@ -153,20 +252,36 @@ def _text(program: TemporalProgram) -> str:
     return "\n".join(lines)
 
 
-def _term(update: Definition) -> Expr:
-    """What the update adds; one that adds nothing to the element that it updates is refused."""
+def _reduction(update: Definition) -> tuple[Op, Expr]:
+    """What the update combines an element with, and by which operator."""
     match update.value:
-        case Apply(operator=Op.ADD, operands=(Read(source=source, indices=indices), term)):
-            own = source == update.function and indices == update.target
-            if own and all(read.source != source for read in reads(term)) and update.reductions:
-                return term
+        case Apply(operator=operator, operands=(left, right)):
+            sides = [(left, right)]
+            if OPERATORS[operator].commutative:
+                sides.append((right, left))
+            for own, term in sides:
+                if _is_target(own, update) and not _reads_itself(term, update):
+                    if update.reductions:
+                        return operator, term
     raise _refused(
-        f"{update.function} is not a sum over a box",
-        f"an update {update.function}[...] += term over an RDom",
+        f"{update.function} is not a reduction over a box",
+        f"an update of the same element, such as {update.function}[...] += term, over an RDom",
         "an update of another form",
         update.location,
         "design those by hand; t2s.cycles counts the cycles of each design",
     )
+
+
+def _is_target(value: Expr, update: Definition) -> bool:
+    return (
+        isinstance(value, Read)
+        and value.source == update.function
+        and value.indices == update.target
+    )
+
+
+def _reads_itself(term: Expr, update: Definition) -> bool:
+    return any(read.source == update.function for read in reads(term))
 
 
 def _loop(
@@ -182,14 +297,54 @@ def _loop(
     return SearchedLoop(name=name, minimum=constant[0], extent=constant[1])
 
 
-def _operand(read: Read) -> SearchedOperand:
-    return SearchedOperand(
-        name=read.source,
-        type=read.type,
-        varies=frozenset().union(*map(index_names, read.indices)),
-        fastest=index_names(read.indices[-1]),
-        indices=read.indices,
-    )
+def _operands(
+    func: ScheduledFunc, value: Expr, program: TemporalProgram, location: SourceLocation
+) -> Iterator[SearchedOperand]:
+    for read in dict.fromkeys(reads(value)):
+        inside = next((inner for index in read.indices for inner in reads(index)), None)
+        if inside is not None:
+            raise _refused(
+                f"{func.name} reads {read.source} at places that {inside.source} has",
+                "subscripts of loops and constants",
+                f"{read.source}[{', '.join(map(show, read.indices))}]",
+                location,
+                "for sparse tensors see t2s.sparse.search",
+            )
+        yield SearchedOperand(
+            name=read.source,
+            type=read.type,
+            varies=frozenset().union(*map(index_names, read.indices)),
+            adjacent=_adjacent(read, program),
+            indices=read.indices,
+            stored=all(read.source != function.name for function in program.functions),
+        )
+
+
+def _adjacent(read: Read, program: TemporalProgram) -> frozenset[str]:
+    """The loops along which one element that is read follows on the other in memory."""
+    names = frozenset().union(*map(index_names, read.indices))
+    for function in program.functions:
+        if function.name == read.source:
+            arguments = dict(zip(function.arguments, read.indices, strict=True))
+            value = substitute(function.initial.value, arguments)
+            return names.intersection(*(_adjacent(inner, program) for inner in reads(value)))
+    *outer, last = read.indices
+    apart = frozenset().union(*map(index_names, outer))
+    return frozenset(name for name in names - apart if _step(last, name) == 1)
+
+
+def _step(subscript: Expr, loop: str) -> int | None:
+    """How much a subscript grows in an iteration of a loop; ``None`` if that depends."""
+    form = linear_form(subscript)
+    if form is not None:
+        return form[0].get(loop, 0)
+    if loop not in index_names(subscript):
+        return 0
+    match subscript:
+        case Apply(operator=Op.ADD, operands=(left, right)):
+            steps = _step(left, loop), _step(right, loop)
+            return None if None in steps else sum(step for step in steps if step is not None)
+    return None
 
 
 def _refused(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sqlite3
+from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -258,11 +259,12 @@ class Journal:
             ) from error
         if not head:
             return
+        expected = "an SQLite file that t2s.search(..., journal=...) has written"
         if not head.startswith(b"SQLite format 3\0"):
-            raise self._unusable("is not a journal", "a file of a search", "a file of another kind")
+            raise self._unusable("is not a journal", expected, _kind_of(head))
         if int.from_bytes(head[68:72], "big") != _APPLICATION:
             given = "an SQLite database of another program"
-            raise self._unusable("is not a journal", "a file of a search", given)
+            raise self._unusable("is not a journal", expected, given)
 
     def _unusable(self, what: str, expected: str, given: str, hint: str | None = None) -> UserError:
         return UserError(
@@ -314,3 +316,12 @@ class Journal:
                 )
             case _:
                 return self._unusable("cannot be used", "an intact journal", given)
+
+
+def _kind_of(head: bytes) -> str:
+    """What a file is, by its first bytes."""
+    try:
+        line = getincrementaldecoder("utf-8")().decode(head).splitlines()[0]
+    except UnicodeDecodeError:
+        return f"a binary file that begins with {head[:8]!r}"
+    return f"a text file that begins with {line[:40]!r}"

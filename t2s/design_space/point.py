@@ -6,7 +6,8 @@ directives that a user would write; ``apply`` carries them out on a Func.
 
 The loop nest is always the same, outermost first: blocks of results, the reduction, the tile of a
 PE, the PEs, the lanes.  So a PE has as many partial sums in flight as its tile has results, which
-hides the latency of the adder.
+hides the latency of the adder.  Lanes are along the innermost reduction, or along adjacent results
+where nothing is reduced; then a result of a PE is a vector.
 """
 
 from __future__ import annotations
@@ -29,12 +30,19 @@ class Feed(Enum):
     DIRECT = "each PE loads it"
     FORWARDED = "boundary PEs load it and PEs pass it on"
     BUFFERED = "a loader streams each value once for a tile; feeders buffer it and PEs pass it on"
+    BUFFERED_APART = "the same, with a loader for each feeder"
+
+    @property
+    def buffers(self) -> bool:
+        """Whether feeders buffer what loaders send once."""
+        return self in (Feed.BUFFERED, Feed.BUFFERED_APART)
 
 
 class Drain(Enum):
     """How results leave the PEs."""
 
     STORED = "each PE stores its results, through a FIFO that takes no RAM block"
+    QUEUED = "each PE stores its results, through a FIFO that holds a tile"
     GATHERED = "results are gathered to one unloader"
 
 
@@ -46,9 +54,10 @@ class Point:
     ----------
     rows: (loop, PEs) for each loop in space, in the order of the outputs.
     tiles: results of one PE along each output loop.
-    lanes: the length of vectors along the innermost reduction.
+    lanes: the length of vectors along the vector loop of the contraction.
     feeds: for each operand.
-    depth: the FIFO from a PE to its store unit, in results; 0 for the default.
+    depth: the FIFO from a PE to its store unit, and that from the load unit of the value that a
+        reduction starts from, in results; 0 for the default.
     """
 
     rows: tuple[tuple[str, int], ...]
@@ -63,7 +72,7 @@ class Point:
         array = " x ".join(f"{pes} PEs along {loop}" for loop, pes in self.rows) or "one PE"
         tile = " x ".join(map(str, self.tiles))
         feeds = ", ".join(
-            f"{operand.name} {feed.name.lower()}"
+            f"{operand.name} {feed.name.lower().replace('_', ' ')}"
             for operand, feed in zip(contraction.operands, self.feeds, strict=True)
         )
         lanes = f"{self.lanes} lane{'s' if self.lanes > 1 else ''}"
@@ -81,11 +90,15 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Directives:
-    """The loops and Funcs that a point makes, and its calls in order."""
+    """The loops and Funcs that a point makes, and its calls in order.
+
+    ``loaders`` has the Func that loads an operand, where one was isolated.
+    """
 
     loops: tuple[str, ...]
     funcs: tuple[str, ...]
     on_host: tuple[str, ...]
+    loaders: Mapping[str, str]
     calls: tuple[Call, ...]
 
 
@@ -132,10 +145,14 @@ class _Writer:
 
     def directives(self) -> Directives:
         self.shape_nest()
+        for operand in self.contraction.initial if self.point.depth else ():
+            loader = self.func(f"{operand.name}_loader")
+            self.call(self.contraction.name, "isolate_producer", operand.name, loader)
+            self.call(loader, "depth", self.point.depth)
         feeders = [(o, f, *self.isolate(o, f)) for o, f in self.operands() if self.isolates(o, f)]
         for operand, feed, loader, feeder in feeders:
             if feed is not Feed.DIRECT:
-                self.feed(operand, loader, feeder)
+                self.feed(operand, feed, loader, feeder)
         if self.point.drain is Drain.GATHERED:
             self.gather()
         elif self.point.depth:
@@ -143,7 +160,11 @@ class _Writer:
             self.call(self.contraction.name, "isolate_consumer", unloader)
             self.call(self.contraction.name, "depth", self.point.depth)
         return Directives(
-            tuple(self.loops), tuple(self.funcs), tuple(self.on_host), tuple(self.calls)
+            loops=tuple(self.loops),
+            funcs=tuple(self.funcs),
+            on_host=tuple(self.on_host),
+            loaders={operand.name: loader for operand, _, loader, _ in feeders},
+            calls=tuple(self.calls),
         )
 
     def call(self, receiver: str, method: str, *arguments: str | int) -> None:
@@ -160,14 +181,13 @@ class _Writer:
         self.funcs.append(self.names.fresh(name))
         return self.funcs[-1]
 
-    @property
-    def innermost(self) -> str:
-        """The reduction that vectors run along."""
-        return self.contraction.reductions[-1].name
-
     def shape_nest(self) -> None:
         """Split, reorder and unroll the loops of the definition."""
         name, rows = self.contraction.name, dict(self.point.rows)
+        along = self.contraction.vector_loop
+        if along is not None and self.point.lanes > 1:
+            self.lane = self.loop(f"{along}v")
+            self.call(name, "split", along, along, self.lane, self.point.lanes)
         for output, tile in zip(self.contraction.outputs, self.point.tiles, strict=True):
             block = rows.get(output.name, 1) * tile
             if block == 1:
@@ -182,10 +202,6 @@ class _Writer:
                     self.call(name, "split", inner, inner, pes, rows[output.name])
             elif output.name in rows:
                 self.pes[output.name] = inner
-        if self.point.lanes > 1:
-            self.lane = self.loop(f"{self.innermost}v")
-            inner = self.innermost
-            self.call(name, "split", inner, inner, self.lane, self.point.lanes)
         nest = [output.name for output in self.contraction.outputs]
         nest += [reduction.name for reduction in self.contraction.reductions]
         nest += [*self.tiles.values(), *self.pes.values()]
@@ -194,17 +210,19 @@ class _Writer:
         if self.pes:
             self.call(name, "unroll", *self.pes.values())
         if self.lane:
-            vectors = [o.name for o in self.contraction.operands if self.innermost in o.varies]
-            self.call(name, "vload", *vectors)
+            operands = (*self.contraction.operands, *self.contraction.initial)
+            self.call(name, "vload", *(o.name for o in operands if along in o.varies))
+            if not self.contraction.reductions:
+                self.call(name, "vstore", name)
 
     def isolates(self, operand: SearchedOperand, feed: Feed) -> bool:
         """Whether loading has to be a Func of its own."""
-        return feed is not Feed.DIRECT or self.reorders(operand)
+        return feed is not Feed.DIRECT or not operand.stored or self.reorders(operand)
 
     def reorders(self, operand: SearchedOperand) -> bool:
         """Whether elements along the lanes are apart in memory, so that the host reorders them."""
-        along = self.lane is not None and self.innermost in operand.varies
-        return along and self.innermost not in operand.fastest
+        along = self.contraction.vector_loop
+        return self.lane is not None and along in operand.varies and along not in operand.adjacent
 
     def isolate(self, operand: SearchedOperand, feed: Feed) -> tuple[str, str]:
         """The chain from memory to the PEs: the loader, and the last Func of the chain."""
@@ -214,13 +232,13 @@ class _Writer:
             chain.append(self.on_host[-1])
         loader = feeder = self.func(f"{operand.name}_loader")
         chain.append(loader)
-        if feed is Feed.BUFFERED:
+        if feed.buffers:
             feeder = self.func(f"{operand.name}_feeder")
             chain.append(feeder)
         self.call(self.contraction.name, "isolate_producer_chain", operand.name, *chain)
         return loader, feeder
 
-    def feed(self, operand: SearchedOperand, loader: str, feeder: str) -> None:
+    def feed(self, operand: SearchedOperand, feed: Feed, loader: str, feeder: str) -> None:
         name = self.contraction.name
         for loop, pes in self.pes.items():
             if loop not in operand.varies:
@@ -238,7 +256,7 @@ class _Writer:
         outer = [*self.contraction.outputs, *self.contraction.reductions[:kept]]
         self.call(feeder, "buffer", loader, outer[-1].name)
         for loop, pes in self.pes.items():
-            if loop in operand.varies:
+            if loop in operand.varies and feed is Feed.BUFFERED:
                 self.call(feeder, "scatter", loader, pes)
 
     def gather(self) -> None:
@@ -258,4 +276,4 @@ class _Writer:
 
 def stores_vectors(contraction: Contraction, point: Point) -> bool:
     """Whether the last loop in space is the one along which results are adjacent in memory."""
-    return bool(point.rows) and point.rows[-1][0] == contraction.stored[-1]
+    return [loop for loop, _ in point.rows[-1:]] == list(contraction.stored[-1:])

@@ -60,6 +60,11 @@ class Ending(Enum):
     DEADLINE = "deadline"
     INTERRUPTED = "interrupted"
     STOPPED = "stopped"
+    GONE = "executor gone"
+
+
+class ExecutorGone(UserError):
+    """An executor that takes no more work."""
 
 
 class WorkerDeath(UserError):
@@ -215,7 +220,7 @@ class Workers(Generic[Item, Value]):
             if (reason := self._backend.gone()) is None:
                 return ()
             lost: BaseException = ConnectionError(reason)
-        except (BrokenExecutor, CancelledError, _ExecutorGone) as error:
+        except (BrokenExecutor, CancelledError, _GoneError) as error:
             lost = error
         return self._salvaged(lost)
 
@@ -225,7 +230,7 @@ class Workers(Generic[Item, Value]):
             return finished
         known = str(lost) or type(lost).__name__
         self.stop()
-        raise UserError(
+        raise ExecutorGone(
             "the executor of the search is gone",
             location=user_location(),
             expected="one that takes work until the search has ended",
@@ -275,7 +280,7 @@ class Workers(Generic[Item, Value]):
             if isinstance(error, BrokenExecutor) and backend.renew():
                 return
             if isinstance(error, RuntimeError | OSError) or backend.gone() is not None:
-                raise _ExecutorGone(str(error)) from error
+                raise _GoneError(str(error)) from error
             if not isinstance(error, T2SError):
                 error.add_note(_named([task.item for task in tasks]))
             raise
@@ -298,7 +303,7 @@ class Workers(Generic[Item, Value]):
             raise
         except Exception as error:
             if (reason := self._backend.gone()) is not None:
-                raise _ExecutorGone(reason) from error
+                raise _GoneError(reason) from error
             del self._in_flight[future]
             if not self._backend.died(error):
                 error.add_note(_named([task.item for task in tasks]))
@@ -363,8 +368,8 @@ class _Task(Generic[Item]):
     tries: int = 0
 
 
-class _ExecutorGone(Exception):
-    """An executor takes no more work."""
+class _GoneError(Exception):
+    """``ExecutorGone``, before what had finished was collected."""
 
 
 def _death(item: object) -> WorkerDeath:

@@ -76,11 +76,13 @@ def write_page(
     depths: Any = None,
     ladder: Sequence[AblationStep] = (),
     units: Sequence[Table] = (),
+    sections: Sequence[tuple[str, str, str]] = (),
 ) -> Path:
     """Write one page about consecutive runs, and return its path.
 
     The options are those of ``SimResult.report``, for all runs; ``ladder`` has the steps of the
     ablation, ``units`` the usage of a chip without DSP and RAM blocks.
+    ``sections`` stand above the runs: identity, title, HTML.
     """
     from t2s.core.files import write_file
     from t2s.report.page.model import PageModel, PageOptions, run_model
@@ -101,7 +103,8 @@ def write_page(
             units=tuple(units),
         )
         models.append(run_model(run, wanted))
-    write_file(file, page_text(PageModel(title=title, runs=tuple(models))).encode())
+    page = PageModel(title=title, runs=tuple(models), sections=tuple(sections))
+    write_file(file, page_text(page).encode())
     return file
 
 

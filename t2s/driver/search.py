@@ -1,42 +1,50 @@
-"""``search``: the fastest design of a Func within a budget, with a bound for all others.
+"""``search``: the best design of a Func within a budget, with a bound for all others.
 
 In goes a Func without directives, a sum over a box (``design_space/contraction.py``); out comes a
-``Found``: the best design as a Func with directives, its exact cycles, and a lower bound on the
-cycles of every design of the space (``design_space/space.py``).  Points are timed by the
-simulator in the order of their bounds, so that the search can stop as soon as no other point can
-be faster.
+``Found`` (``search_result.py``): the best design as a Func with directives, its exact cycles, and a
+lower bound on those of every design of the space (``design_space/space.py``).  Points are timed by
+the simulator in the order of their bounds, so that the search can stop as soon as no other point
+can be better.
 """
 
 from __future__ import annotations
 
 import pickle
+import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import count
+from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from math import inf, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from t2s import __version__
-from t2s.core.display import NotebookCard, NotebookDisplay, Table
-from t2s.core.errors import InternalError, T2SError, T2SWarning, UserError
-from t2s.core.files import write_file
+from t2s.core.display import Table
+from t2s.core.errors import InternalError, T2SError, T2SWarning, UnsupportedError, UserError
+from t2s.core.expr import Apply
 from t2s.core.location import user_location
-from t2s.core.validate import as_int, checked_file
-from t2s.design_space.branch_and_bound import Search, Timed, best_first
-from t2s.design_space.contraction import Contraction, contraction_of
+from t2s.core.ops import Op
+from t2s.core.progress import ProgressBar
+from t2s.core.validate import as_int
+from t2s.core.walk import walk
+from t2s.design_space.branch_and_bound import Objective, Search, Timed, best_first
+from t2s.design_space.contraction import Contraction, contraction_of, with_single_reads
+from t2s.design_space.energy import Energy, checked_prices
 from t2s.design_space.journal import Journal, Outcome, Subject, digest
-from t2s.design_space.point import Point, apply, directives_of, symbols_of
-from t2s.design_space.space import LANES, Budget, Space, single_pe
-from t2s.driver.lower import interpret
-from t2s.driver.many import compare
-from t2s.driver.program import program
+from t2s.design_space.point import Directives, Point, apply, directives_of, symbols_of
+from t2s.design_space.space import LANES, Budget, DspBlocks, Shapes, Space, in_words, single_pe
+from t2s.design_space.workers import Ending
+from t2s.driver.lower import interpret, lower, resources
 from t2s.driver.recognize import design_of
+from t2s.driver.search_result import Found, FoundDesign
 from t2s.driver.simulate import cycles, device_for, simulate
 from t2s.func.freeze import freeze
+from t2s.report.resources import dsp_blocks
 from t2s.spatial.schedule import ScheduledFunc
 
 if TYPE_CHECKING:
@@ -47,154 +55,15 @@ MOST_CHECKED = 1 << 26
 """The most evaluations of the term for which the values of the winner are checked."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FoundDesign:
-    """One design that was timed: exact cycles, blocks, and bytes that it moves."""
-
-    design: ScheduledFunc
-    cycles: int
-    dsp: int
-    ram: int
-    bytes: int
-    decisions: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Found(NotebookDisplay):
-    """The result of ``t2s.search``.
-
-    Attributes
-    ----------
-    designs: those that were timed and fit the budget, the best one first.
-    lower_bound: no design of the space within the budget takes fewer cycles.
-    device: the device whose cycles they are.
-    tried: designs that were built and run, ``refused`` of which the compiler refused, by reason,
-        and ``over_budget`` of which took more blocks than predicted.
-    bounded: designs whose bounds were computed; the bounds of whole arrays of PEs cut the others.
-    complete: whether nothing better is left in the space.
-    """
-
-    designs: tuple[FoundDesign, ...]
-    lower_bound: int
-    device: str
-    budget: Budget
-    tried: int
-    refused: Mapping[str, int]
-    over_budget: int
-    bounded: int
-    complete: bool
-
-    @property
-    def best(self) -> FoundDesign:
-        return self.designs[0]
-
-    @property
-    def design(self) -> ScheduledFunc:
-        """The best design: a Func with directives, which all verbs take."""
-        return self.best.design
-
-    @property
-    def cycles(self) -> int:
-        """The exact cycles of the best design."""
-        return self.best.cycles
-
-    @property
-    def gap(self) -> float:
-        """How much faster than the best design another one could be at most: 0.01 for 1 %."""
-        return self.cycles / self.lower_bound - 1
-
-    @cached_property
-    def front(self) -> tuple[FoundDesign, ...]:
-        """The timed designs of which no other is as good in cycles, DSP, RAM and bytes at once."""
-
-        def costs(found: FoundDesign) -> tuple[int, ...]:
-            return found.cycles, found.dsp, found.ram, found.bytes
-
-        front: list[FoundDesign] = []
-        for found in self.designs:
-            if not any(
-                all(a <= b for a, b in zip(costs(other), costs(found), strict=True))
-                for other in front
-            ):
-                front.append(found)
-        return tuple(front)
-
-    def program(self) -> str:
-        """The best design as the Python lines that make it; see ``t2s.program``."""
-        return program(self.design)
-
-    def save(self, path: str | Path) -> Path:
-        """Write the program to a file, which ``t2s run`` runs to the same cycles."""
-        file = checked_file("the path of a program", path)
-        write_file(file, self.program().encode())
-        return file
-
-    def why(self, place: int) -> str:
-        """Why the design in this place (2 is the runner-up) is slower than the best one."""
-        number = as_int(place)
-        if number is None or not 2 <= number <= len(self.designs):
-            raise UserError(
-                "why() needs the place of another design",
-                location=user_location(),
-                expected=f"an integer from 2 to {len(self.designs)}",
-                given=repr(place),
-            )
-        found = self.designs[number - 1]
-        results = [
-            simulate(each.design, _random_inputs(each.design), device=self.device, progress=False)
-            for each in (self.best, found)
-        ]
-        return compare(*results, names=("the best design", f"design {number}")).sentence
-
-    @property
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """The result as (label, text)."""
-        best = self.best
-        proof = (
-            "proved: no design of the space is faster"
-            if self.complete
-            else f"none is below {self.lower_bound:,}: at most {self.gap:.2%} is left"
-        )
-        return (
-            ("cycles", f"{best.cycles:,} on {self.device}"),
-            ("bound", proof),
-            ("blocks", f"{best.dsp:,} DSP, {best.ram:,} RAM"),
-            ("memory", f"{best.bytes:,} bytes"),
-            ("design", best.decisions),
-            ("searched", f"{self.tried:,} designs timed, {self.bounded:,} bounded"),
-            *((f"refused {number}", reason) for reason, number in self.refused.items()),
-        )
-
-    @property
-    def table(self) -> Table:
-        """The best designs, ten at most."""
-        rows = tuple(
-            (str(at), f"{d.cycles:,}", f"{d.dsp:,}", f"{d.ram:,}", f"{d.bytes:,}", d.decisions)
-            for at, d in zip(count(1), self.designs[:10])
-        )
-        return Table(
-            title="the best designs",
-            headers=("", "cycles", "DSP", "RAM", "bytes", "design"),
-            rows=rows,
-            left=frozenset({5}),
-        )
-
-    def __str__(self) -> str:
-        width = max(len(label) for label, _ in self.summary)
-        lines = [f"{label.ljust(width)}  {text}" for label, text in self.summary]
-        return "\n".join([*lines, "", self.table.text()])
-
-    def _card(self) -> NotebookCard:
-        title = f"The best design of {self.design.name}"
-        return NotebookCard(title=title, summary=self.summary, parts=(self.table,))
-
-
 def search(
     design: ScheduledFunc,
     inputs: Mapping[str, Any] | None = None,
     *,
     device: str | Device = "arria10",
     memory: str | Dram | None = None,
+    objective: str = "time",
+    energy: Mapping[str, float] | None = None,
+    budget: Mapping[str, int] | None = None,
     dsp: int | None = None,
     ram: int | None = None,
     seconds: float = 60.0,
@@ -202,33 +71,40 @@ def search(
     journal: str | Path | None = None,
     progress: bool | None = None,
 ) -> Found:
-    """The fastest design of a Func within a budget, and a bound for all others.
+    """The best design of a Func within a budget, and a bound for all others.
 
     Parameters
     ----------
     design: a Func without directives: ``C[i, j] = 0`` and ``C[i, j] += term`` over constant bounds.
     inputs: values of the integer ``Param`` objects in its bounds.
     device, memory: as for ``t2s.cycles``; the device needs DSP and RAM blocks to count.
-    dsp, ram: the most blocks that a design may take; by default those of the device.
+    objective: ``"time"``: the fewest cycles, of these the fewest RAM blocks, DSP blocks and bytes;
+        ``"front"``: all designs of which no other is as good in all four; ``"energy"``: the least
+        sum of what ``energy`` says.
+    energy: the energy of each kind of access, such as ``{"DRAM byte": 20.0, "multiply": 3.7}``;
+        also ``"RAM byte"``, ``"channel byte"``, ``"cycle"`` and other operations.
+    budget: the most blocks that a design may take, ``{"dsp": ..., "ram": ...}``; by default those
+        of the device.
+    dsp, ram: the same as arguments.
     seconds: after this time the best design so far is returned, with a bound for the others.
     executor: where designs are timed: ``None`` in this process, a number of processes or
         ``"processes"``, a ``concurrent.futures`` executor, a Dask ``Client`` or
         ``"dask://host:port"``, or ``"ray"``.  What is found does not depend on it.
     journal: a file that keeps what was timed, so that a search can go on where another one of the
         same definition and device was ended.
-    progress: show the progress: ``True`` always, ``False`` never, ``None`` for long searches.
+    progress: show the ranking while it runs: ``True`` always, ``False`` never, ``None`` for long
+        searches on a terminal.
 
-    Ctrl-C ends the search with the best design so far.  The Func itself is not changed.  Raises
-    ``UserError`` for a definition that cannot be searched, and for a budget that no design fits.
+    Ctrl-C ends the search with the best design so far, and so does an executor that is gone, with a
+    ``T2SWarning``.  The Func itself is not changed.  Raises ``UserError`` for a definition that
+    cannot be searched, and for a budget that no design fits.
     """
-    from t2s.explore.parallel import Steps
-
     constants = dict(inputs or {})
+    design = with_single_reads(design)
     target = device_for(design_of(design), device, memory)
     contraction = contraction_of(design, constants)
-    budget = Budget(
-        dsp=_limit("dsp", dsp, target.dsp_blocks), ram=_limit("ram", ram, target.ram_blocks)
-    )
+    goal = _objective(objective, energy)
+    limits = _budget(budget, dsp, ram, target)
     if not (isinstance(seconds, int | float) and seconds > 0):
         raise UserError(
             "seconds= must be a positive number",
@@ -236,51 +112,99 @@ def search(
             expected="the time after which the best design so far is returned",
             given=repr(seconds),
         )
+    prices = None if energy is None else checked_prices(energy)
     trial = _Trial(design, contraction, constants, target)
-    space = Space(
-        contraction=contraction, device=target, budget=budget, dsp_of_pe=trial.dsp_of_pe()
-    )
-    with Steps(f"searching {design.name}", progress) as steps:
-
-        def report(state: Search) -> None:
-            best = "" if state.best is None else f"{state.best.cycles:,} cycles"
-            steps.told(len(state.timed), None, best)
-
-        with _Memory(journal, contraction, constants, target) as known:
-            state = best_first(
-                space,
-                trial.outcome,
-                seconds=seconds,
-                executor=executor,
-                recall=known.recall,
-                record=known.record,
-                report=report,
-            )
+    space = Space(contraction=contraction, device=target, budget=limits, dsp=trial.dsp_blocks())
+    ranking = _Ranking(design.name, contraction, progress)
+    with ranking, _Memory(journal, trial) as known:
+        state = best_first(
+            space,
+            trial.outcome,
+            seconds=seconds,
+            objective=goal,
+            energy=None if prices is None else trial.energy(prices, space),
+            executor=executor,
+            recall=known.recall,
+            record=known.record,
+            report=ranking.update,
+        )
     if state.best is None:
-        if state.interrupted:
+        if state.ending is Ending.INTERRUPTED:
             raise KeyboardInterrupt
         raise _nothing_fits(design, space, state)
-    found = _found(trial, state, target.name, budget)
+    if state.ending is Ending.GONE:
+        gone = UserError(
+            "the executor of the search is gone: this is the best design until then",
+            expected="an executor that works until the search has ended",
+            given=state.problem,
+            hint="search again with another executor: a journal has what was timed",
+        )
+        warnings.warn(str(gone), T2SWarning, stacklevel=2)
+    found = _found(trial, state)
     trial.check_values(found.design)
     return found
+
+
+class _Ranking(ProgressBar):
+    """The five best designs while a search runs, and what may be left."""
+
+    def __init__(self, name: str, contraction: Contraction, wanted: bool | None) -> None:
+        super().__init__(wanted)
+        self.name = name
+        self.contraction = contraction
+        self.state: Search | None = None
+        self.began = time.monotonic()
+
+    def update(self, state: Search) -> None:
+        self.state = state
+        tried = len(state.timed) + len(state.refused) + state.over_budget
+        rate = tried / max(time.monotonic() - self.began, 1e-3)
+        self._show(tried, None, text=f"{tried:,} designs timed, {rate:.1f}/s", left=self._left)
+
+    @property
+    def _left(self) -> str:
+        """The least open bound and the gap."""
+        if self.state is None or self.state.best is None or self.state.lower_bound is None:
+            return ""
+        least, value = self.state.lower_bound, self.state.value(self.state.best)
+        return f"bound {least:,.10g}, gap {(value / least - 1 if least else 0):.2%}"
+
+    def table(self, state: Search) -> Table:
+        """The five best."""
+        best = sorted(state.timed, key=state.rank)[:5]
+        rows = tuple(
+            (
+                str(place),
+                *(f"{cost:,}" for cost in timed.costs),
+                timed.point.text(self.contraction),
+            )
+            for place, timed in enumerate(best, 1)
+        )
+        headers = ("", "cycles", "DSP", "RAM", "bytes", "design")
+        title = f"searching {self.name}"
+        return Table(title=title, headers=headers, rows=rows, left=frozenset({5}))
+
+    def _above(self) -> Any:
+        return None if self.state is None else self.table(self.state).rich()
+
+    def _columns(self) -> list[Any]:
+        from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        texts = [TextColumn("{task.fields[text]}"), TextColumn("{task.fields[left]}")]
+        return [SpinnerColumn(), TimeElapsedColumn(), *texts]
 
 
 class _Memory:
     """What was timed before: by a journal if there is one."""
 
-    def __init__(
-        self,
-        path: str | Path | None,
-        contraction: Contraction,
-        constants: Mapping[str, Any],
-        device: Device,
-    ) -> None:
+    def __init__(self, path: str | Path | None, trial: _Trial) -> None:
+        self.trial = trial
         self.subject = Subject(
             version=__version__,
-            definition=contraction.name,
-            definition_digest=digest(f"{contraction.definition}\n{sorted(constants.items())}"),
-            device=device.name,
-            device_digest=digest(device),
+            definition=trial.contraction.name,
+            definition_digest=digest(trial.definition),
+            device=trial.device.name,
+            device_digest=digest(trial.device),
         )
         self.journal = None if path is None else Journal(path, self.subject)
         self.known = {} if self.journal is None else self.journal.known()
@@ -292,12 +216,15 @@ class _Memory:
         if self.journal is not None:
             self.journal.close()
 
+    def _key(self, point: Point) -> str:
+        return self.subject.key(self.trial.text(point))
+
     def recall(self, point: Point) -> Outcome | None:
-        return self.known.get(self.subject.key(repr(point))) if self.known else None
+        return self.known.get(self._key(point)) if self.known else None
 
     def record(self, point: Point, outcome: Outcome) -> None:
         if self.journal is not None:
-            self.journal.put([(self.subject.key(repr(point)), outcome)])
+            self.journal.put([(self._key(point), outcome)])
 
 
 class _Trial:
@@ -313,18 +240,32 @@ class _Trial:
         self.contraction = contraction
         self.constants = constants
         self.device = device
-        self.definition = pickle.dumps(func)  # each point is applied to a copy of its own
+        self.pickled = pickle.dumps(func)  # each point is applied to a copy of its own
         self.names = frozenset(symbols_of(func))
 
+    @property
+    def definition(self) -> str:
+        """The definition with its sizes as text."""
+        return f"{self.contraction.definition}\n{sorted(self.constants.items())}"
+
+    def directives(self, point: Point) -> Directives:
+        return directives_of(self.contraction, point, self.names)
+
+    def text(self, point: Point) -> str:
+        """The whole program of a point: the definition, and a line for each directive."""
+        calls = [
+            f"{call.receiver}.{call.method}({', '.join(map(str, call.arguments))})"
+            for call in self.directives(point).calls
+        ]
+        return "\n".join([self.definition, *calls])
+
     def design(self, point: Point) -> ScheduledFunc:
-        func: ScheduledFunc = pickle.loads(self.definition)
-        apply(func, directives_of(self.contraction, point, self.names))
+        func: ScheduledFunc = pickle.loads(self.pickled)
+        apply(func, self.directives(point))
         return func
 
     def timed(self, point: Point) -> tuple[int, int, int]:
         """Exact cycles, DSP and RAM blocks."""
-        from t2s.driver.lower import resources
-
         design = self.design(point)
         with warnings.catch_warnings():
             # a buffer that fills too slowly costs cycles, which are counted
@@ -343,11 +284,40 @@ class _Trial:
             return Outcome(refusal=str(error).splitlines()[0])
         return Outcome(cycles=taken, dsp_blocks=dsp, ram_blocks=ram)
 
-    def dsp_of_pe(self) -> dict[int, int]:
-        """DSP blocks of one PE, by vector length: those of a design of a single PE."""
-        innermost = self.contraction.reductions[-1].extent
-        lanes = [n for n in LANES if n == 1 or n < 2 * innermost]
-        return {n: self.timed(single_pe(self.contraction, n))[1] for n in lanes}
+    def dsp_blocks(self) -> dict[int, DspBlocks]:
+        """The DSP blocks of a design of a single PE, by vector length.
+
+        Vectors that the compiler refuses, as of elements that are apart in memory, have none.
+        """
+        longest = self.contraction.extents.get(self.contraction.vector_loop or "", 1)
+        blocks = {1: self.dsp_blocks_with(1)}
+        for lanes in LANES[1:]:
+            if lanes < 2 * longest:
+                with suppress(UserError, UnsupportedError):
+                    blocks[lanes] = self.dsp_blocks_with(lanes)
+        return blocks
+
+    def energy(self, prices: Mapping[str, float], space: Space) -> Energy:
+        """Prices with the operations of an evaluation, which are those of a single PE."""
+        from t2s.report.page.traffic import operators_of_firing
+
+        operations: dict[int, Mapping[str, int]] = {}
+        for lanes in space.dsp:
+            graph = lower(self.design(single_pe(self.contraction, lanes)), self.constants)
+            node = next(node for node in graph.nodes if node.name == self.contraction.name)
+            operations[lanes] = operators_of_firing(node)  # type: ignore[arg-type]  # no machine
+        return Energy(prices=prices, operations=operations)
+
+    def dsp_blocks_with(self, lanes: int) -> DspBlocks:
+        point = single_pe(self.contraction, lanes)
+        nodes = lower(self.design(point), self.constants).nodes
+        fabric = self.device.fabric
+        blocks = {n.name: dsp_blocks(n, fabric) if fabric else Fraction(0) for n in nodes}
+        loaders = self.directives(point).loaders
+        return DspBlocks(
+            pe=blocks[self.contraction.name],
+            loader={operand: blocks[loader] for operand, loader in loaders.items()},
+        )
 
     def check_values(self, design: ScheduledFunc) -> None:
         """Compare the winner's values with those of the definition, on random small integers."""
@@ -357,8 +327,30 @@ class _Trial:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", T2SWarning)
             result = simulate(design, inputs, device=self.device, progress=False)
-        if not np.array_equal(result.outputs[design.name], interpret(design, inputs)):
+        found, expected = result.outputs[design.name], interpret(design, inputs)
+        error = 0.0 if _is_exact(self.contraction) else self.rounding(expected)
+        if not np.allclose(found, expected, rtol=0, atol=error, equal_nan=True):
             raise InternalError(f"the design of {design.name} that was found has wrong values")
+
+    def rounding(self, expected: np.ndarray[Any, Any]) -> float:
+        """How far apart two orders of a sum may be, by a rounding error for each step."""
+        finite = np.abs(np.asarray(expected, np.float64))
+        largest = float(finite[np.isfinite(finite)].max(initial=0))
+        epsilon = 2.0**-7 if self.contraction.type.bits == 16 else 2.0**-23
+        return prod(loop.extent for loop in self.contraction.reductions) * epsilon * largest
+
+
+_EXACT = frozenset(
+    {Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.MINIMUM, Op.MAXIMUM, Op.NEGATE, Op.ABSOLUTE}
+)
+
+
+def _is_exact(contraction: Contraction) -> bool:
+    """Whether results do not depend on the order of a reduction if inputs are small integers."""
+    if not contraction.type.is_float:
+        return True
+    operators = [node.operator for node in walk(contraction.term) if isinstance(node, Apply)]
+    return contraction.type.bits > 16 and _EXACT.issuperset(operators)
 
 
 def _random_inputs(
@@ -372,6 +364,48 @@ def _random_inputs(
         for array in program.inputs
     }
     return arrays | {parameter.name: 2 for parameter in program.parameters}
+
+
+def _objective(name: object, energy: object) -> Objective:
+    goals = {goal.value: goal for goal in Objective}
+    if not isinstance(name, str) or name not in goals:
+        raise UserError(
+            "objective= is nothing that a search looks for",
+            location=user_location(),
+            expected='"time", "front" or "energy"',
+            given=repr(name),
+        )
+    if goals[name] is Objective.ENERGY and energy is None:
+        raise UserError(
+            'objective="energy" needs the energy of each kind of access',
+            location=user_location(),
+            expected='energy={"DRAM byte": 20.0, "RAM byte": 1.2, "multiply": 3.7}, for example',
+            given="no energy=",
+        )
+    return goals[name]
+
+
+def _budget(
+    budget: Mapping[str, int] | None, dsp: int | None, ram: int | None, device: Device
+) -> Budget:
+    limits: dict[str, int | None] = {"dsp": dsp, "ram": ram}
+    if budget is not None:
+        names = {*budget} if isinstance(budget, Mapping) else {""}
+        twice = [name for name in names & {*limits} if limits[name] is not None]
+        if twice or not names <= {*limits}:
+            raise UserError(
+                f"budget= and {twice[0]}= both limit the blocks"
+                if twice
+                else "budget= must map kinds of blocks to numbers",
+                location=user_location(),
+                expected='budget={"dsp": ..., "ram": ...}, or dsp= and ram=',
+                given=repr(budget)[:200],
+            )
+        limits |= budget
+    return Budget(
+        dsp=_limit("dsp", limits["dsp"], device.dsp_blocks),
+        ram=_limit("ram", limits["ram"], device.ram_blocks),
+    )
 
 
 def _limit(name: str, limit: int | None, available: int | None) -> int | None:
@@ -389,42 +423,86 @@ def _limit(name: str, limit: int | None, available: int | None) -> int | None:
 
 
 def _nothing_fits(func: ScheduledFunc, space: Space, state: Search) -> UserError:
-    least = space.least_blocks()
-    reasons = ", ".join(sorted({refused.reason for refused in state.refused})[:3])
+    """Which limit leaves no design, and the nearest budget that leaves one."""
+    budget, refusals = space.budget, sorted({refused.reason for refused in state.refused})
+    dsp, ram = fewest_blocks(space)
+    nearest = Budget(
+        dsp=None if budget.dsp is None else max(budget.dsp, dsp),
+        ram=None if budget.ram is None else max(budget.ram, ram),
+    )
+    short = " and ".join(
+        name
+        for name, limit, needed in (("DSP", budget.dsp, dsp), ("RAM", budget.ram, ram))
+        if limit is not None and limit < needed
+    )
+    given, hint = f"dsp={budget.dsp}, ram={budget.ram}", None
+    if short:
+        given += f": too few {short} blocks for any design"
+        hint = f"the nearest budget that a design fits is dsp={nearest.dsp}, ram={nearest.ram}"
+    elif refusals:
+        given += f"; the compiler refuses all designs within it: {'; '.join(refusals[:3])}"
+    else:
+        given += f"; {state.over_budget} designs took more blocks than predicted"
     return UserError(
         f"no design of {func.name} fits the budget",
         location=user_location(),
-        expected=f"at least {least.dsp:,} DSP and {least.ram:,} RAM blocks",
-        given=f"dsp={space.budget.dsp}, ram={space.budget.ram}"
-        + (f"; refused by the compiler: {reasons}" if reasons else ""),
+        expected=f"at least {dsp:,} DSP and {ram:,} RAM blocks",
+        given=given,
+        hint=hint,
     )
 
 
-def _found(trial: _Trial, state: Search, device: str, budget: Budget) -> Found:
-    ranked = sorted(state.timed, key=lambda t: (t.cycles, t.ram, t.dsp, t.bytes))
+def fewest_blocks(space: Space) -> tuple[int, int]:
+    """DSP and RAM blocks of the design with the fewest beyond the budget.
+
+    It has a single PE with one result: further ones only add theirs.
+    """
+    free = replace(space, budget=Budget(dsp=None, ram=None))
+    most_dsp, most_ram = (inf if n is None else n for n in (space.budget.dsp, space.budget.ram))
+    lanes = np.array(list(space.dsp), np.int64)
+    ones = np.ones((len(lanes), len(space.contraction.outputs)), np.int64)
+    blocks: list[tuple[int, int]] = []
+    for ways in space.ways():
+        costs = free.costs(Shapes(pes=ones, tiles=ones, lanes=lanes), ways)
+        legal = zip(costs.dsp[costs.legal].tolist(), costs.ram[costs.legal].tolist(), strict=True)
+        blocks += legal
+    return min(
+        blocks, key=lambda n: (max(0, n[0] - most_dsp) + max(0, n[1] - most_ram), n[0], n[1])
+    )
+
+
+def _found(trial: _Trial, state: Search) -> Found:
+    ranked = sorted(state.timed, key=state.rank)
     reasons: dict[str, int] = {}
     for refused in state.refused:
         reasons[refused.reason] = reasons.get(refused.reason, 0) + 1
     assert state.lower_bound is not None  # a design was timed
     return Found(
+        name=trial.contraction.name,
+        objective=state.objective,
         designs=tuple(_design(trial, timed) for timed in ranked),
         lower_bound=state.lower_bound,
-        device=device,
-        budget=budget,
+        device=trial.device,
+        budget=state.space.budget,
+        space=in_words(trial.contraction),
         tried=len(state.timed) + len(state.refused) + state.over_budget,
         refused=reasons,
         over_budget=state.over_budget,
         bounded=state.bounded,
-        complete=state.lower_bound == ranked[0].cycles,
+        complete=state.complete,
+        ending=state.ending,
     )
 
 
 def _design(trial: _Trial, timed: Timed) -> FoundDesign:
     return FoundDesign(
-        design=trial.design(timed.point),
         cycles=timed.cycles,
         dsp=timed.dsp,
         ram=timed.ram,
         bytes=timed.bytes,
+        energy=timed.energy,
         decisions=timed.point.text(trial.contraction),
+        device=trial.device,
+        constants=trial.constants,
+        _build=partial(trial.design, timed.point),
     )

@@ -131,6 +131,14 @@ def cycles(
     return _run_of(design).cycles(inputs, options)
 
 
+def times(
+    design: object, inputs: Mapping[str, Any] | None = None, *, device: str | Device = "ideal"
+) -> Any:
+    """The result that ``cycles`` counts: where all cycles went, and no outputs."""
+    options = _RunOptions(device=device, memory=None, max_cycles=None, progress=False, stalls=None)
+    return _StagedRun(design_of(design)).times(inputs, options)
+
+
 @dataclass(frozen=True, kw_only=True)
 class _RunOptions:
     """The arguments of ``simulate`` other than the design and its inputs."""
@@ -196,7 +204,10 @@ class _StagedRun:
         return begun.run(run)
 
     def cycles(self, inputs: Mapping[str, Any] | None, options: _RunOptions) -> int:
-        """Only the count: values are computed only where control depends on them."""
+        return int(self.times(inputs, options).cycles)
+
+    def times(self, inputs: Mapping[str, Any] | None, options: _RunOptions) -> Any:
+        """A complete run whose values are computed only where control depends on them."""
         from t2s.simulator.report.errors import require_complete
         from t2s.simulator.run import simulate as simulate_graph
         from t2s.simulator.run import simulate_cycles
@@ -221,7 +232,7 @@ class _StagedRun:
                 scalars = check_graph_inputs(graph, stage.arrays, scalars)[1]
             return require_complete(simulate_cycles(graph, parameters=scalars, **more))
 
-        return int(begun.run(run).cycles)
+        return begun.run(run)
 
 
 def _check_chip(kernel: ChipKernel, device: str | Device, stalls: RandomStalls | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import signal
 import sqlite3
@@ -131,6 +132,8 @@ def test_journals_of_other_subjects_are_refused_by_name(tmp_path: Path) -> None:
 def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("not a database, and longer than the header of one" * 20)
+    packed = tmp_path / "search.gz"
+    packed.write_bytes(gzip.compress(b"rows"))
     database = tmp_path / "other.db"
     with sqlite3.connect(database) as connection:
         connection.execute("CREATE TABLE outcomes (key)")
@@ -140,7 +143,12 @@ def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
         journal.put((f"{number:064}", LEGAL) for number in range(1000))
     torn.write_bytes(torn.read_bytes()[:100] + b"\xff" * 5000)
     for path, expected in (
-        (text, "is not a journal; expected a file of a search; given a file of another kind"),
+        (
+            text,
+            "is not a journal; expected an SQLite file that t2s.search(..., journal=...) has "
+            "written; given a text file that begins with 'not a database, and longer than the head",
+        ),
+        (packed, "given a binary file that begins with b'\\x1f\\x8b"),
         (database, "; given an SQLite database of another program"),
         (torn, "cannot be used; expected an intact journal"),
         (tmp_path, "is a folder"),

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
+import sqlite3
 import warnings
+from concurrent.futures import BrokenExecutor, Executor, Future
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,13 +20,19 @@ from typer.testing import CliRunner
 import t2s
 from t2s import Float, Func, ImageParam, Int, Param, RDom
 from t2s.command.main import app
-from t2s.design_space.branch_and_bound import best_first
+from t2s.design_space.branch_and_bound import Search, best_first
 from t2s.design_space.contraction import contraction_of
+from t2s.design_space.energy import counts
+from t2s.design_space.journal import Outcome
+from t2s.design_space.point import Feed, Point
 from t2s.design_space.space import Budget, Space
+from t2s.design_space.workers import Ending
 from t2s.devices import DEVICES, Device
-from t2s.driver.search import Found, _random_inputs, _Trial
-from t2s.errors import UserError
-from tests.design_space.contractions import KERNELS, gemm, mttkrp, ttm
+from t2s.driver.search import Found, _random_inputs, _Ranking, _Trial
+from t2s.driver.simulate import times
+from t2s.errors import T2SWarning, UserError
+from t2s.report.page.traffic import moved_bytes, operations_of, token_bytes, tokens_of
+from tests.design_space.contractions import KERNELS, convolution, gemm, mttkrp, ttm
 
 
 def space_of(
@@ -31,7 +44,7 @@ def space_of(
         contraction=contraction,
         device=device,
         budget=Budget(dsp=dsp, ram=ram),
-        dsp_of_pe=trial.dsp_of_pe(),
+        dsp=trial.dsp_blocks(),
     )
     return space, trial
 
@@ -42,10 +55,11 @@ def check_random_points(
     """Ratios of bounds and exact cycles of random points, whose blocks have to be as predicted."""
     space, trial = space_of(func, dsp=128, device=device)
     generator = random.Random(seed)
-    arrays, ways = space.arrays(), list(space.ways())
+    families = space.families()
     ratios: list[float] = []
     while len(ratios) < points:
-        shapes, way = space.shapes(generator.choice(arrays)), generator.choice(ways)
+        family = generator.choice(families)
+        shapes, way = space.shapes(family), family.ways
         row = generator.randrange(len(shapes))
         costs = space.costs(shapes, way)
         if not costs.legal[row]:
@@ -89,6 +103,118 @@ def test_values_of_winners(kernel: str) -> None:
 
 
 @pytest.fixture(scope="module")
+def tiny() -> tuple[Space, _Trial, list[Any]]:
+    """A space so small that each of its points is run: with the costs and cycles of all."""
+    space, trial = space_of(gemm(2, 2, 3), dsp=2, ram=8)
+    points = []
+    for family in space.families():
+        shapes = space.shapes(family)
+        costs = space.costs(shapes, family.ways)
+        for row in np.flatnonzero(costs.legal).tolist():
+            cycles, dsp, ram = trial.timed(space.point(shapes, row, family.ways))
+            points.append((cycles, dsp, ram, int(costs.bytes[row])))
+    return space, trial, points
+
+
+def test_the_front_is_that_of_all_points(tiny: Any) -> None:
+    _, _, points = tiny
+    found = t2s.search(
+        gemm(2, 2, 3), objective="front", budget={"dsp": 2, "ram": 8}, progress=False
+    )
+    assert found.complete
+    best = {
+        costs
+        for costs in points
+        if not any(
+            other != costs and all(a <= b for a, b in zip(other, costs, strict=True))
+            for other in points
+        )
+    }
+    front = [(each.cycles, each.dsp, each.ram, each.bytes) for each in found.front]
+    assert set(front) == best
+    assert len(front) == len(best) == 6
+    assert found.tried < len(points) * 0.8
+    assert [cycles for cycles, *_ in front] == sorted(cycles for cycles, *_ in front)
+    assert t2s.cycles(found.front[3].design, device="arria10") == found.front[3].cycles
+    assert f"proved: the front of the space, {len(best)} designs" in str(found)
+
+
+PRICES = {"DRAM byte": 20.0, "RAM byte": 1.2, "channel byte": 0.3, "multiply": 3.7, "cycle": 9.0}
+
+
+def test_energy_counts_are_those_of_runs() -> None:
+    for kernel in ("gemm", "mttkrp"):
+        space, trial = space_of(KERNELS[kernel](), dsp=64)
+        operations = trial.energy(PRICES, space).operations
+        generator = random.Random(4)
+        families = space.families()
+        points = 0
+        while points < 4:
+            family = generator.choice(families)
+            shapes, way = space.shapes(family), family.ways
+            row, costs = generator.randrange(len(shapes)), space.costs(shapes, way)
+            if not costs.legal[row] or way.feeds[0] is Feed.DIRECT:
+                continue
+            points += 1
+            design = trial.design(space.point(shapes, row, way))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of buffers that fill slowly
+                run = times(design, device=trial.device)
+            passed = {
+                timing.channel: tokens_of(run.program, timing) * token_bytes(timing.channel)
+                for timing in run.program.channels
+            }
+            feeders = [node.name for node in run.nodes.values() if node.name.endswith("_feeder")]
+            buffered = [
+                size
+                for channel, size in passed.items()
+                for end in (
+                    {channel.source, channel.sink} if channel.source != channel.sink else ()
+                )
+                if end in feeders
+            ]
+            counted = {
+                kind: int(column[row])
+                for kind, column in counts(operations, space, shapes, way, costs).items()
+            }
+            assert counted.pop("DRAM byte") == sum(
+                moved_bytes(run.program, timing) for timing in run.program.nodes
+            )
+            assert counted.pop("channel byte") == sum(passed.values())
+            assert counted.pop("RAM byte") == sum(buffered)
+            assert sum(counted.values()) == sum(
+                operations_of(run.program, timing, run.nodes[timing.node.name].total_firings)
+                for timing in run.program.nodes
+            )
+
+
+def test_the_least_energy(tiny: Any) -> None:
+    """Against all points: energies, which follow from counts, and the exact cycles."""
+    space, trial, points = tiny
+    energy = trial.energy(PRICES, space)
+    exact, at = [], 0
+    families = space.families()
+    for family, bound in zip(families, energy.of_families(space, families), strict=True):
+        shapes = space.shapes(family)
+        costs = space.costs(shapes, family.ways)
+        dynamic = energy.dynamic(space, shapes, family.ways, costs)
+        for row in np.flatnonzero(costs.legal).tolist():
+            exact.append(float(dynamic[row]) + 9.0 * points[at][0])
+            assert exact[-1] >= bound
+            at += 1
+    found = t2s.search(
+        gemm(2, 2, 3), dsp=2, ram=8, objective="energy", energy=PRICES, progress=False
+    )
+    assert found.complete
+    assert found.best.energy == found.lower_bound == pytest.approx(min(exact))
+    assert found.tried < len(points) / 4
+    assert "proved: no design of the space takes less energy" in str(found)
+    priced = t2s.search(gemm(2, 2, 3), dsp=2, ram=8, energy=PRICES, progress=False)
+    assert priced.cycles == min(points)[0]
+    assert priced.best.energy is not None
+
+
+@pytest.fixture(scope="module")
 def found() -> Found:
     return t2s.search(gemm(12, 10, 8), dsp=16, ram=60, progress=False)
 
@@ -101,13 +227,12 @@ def test_the_winner_is_the_best_of_all() -> None:
     assert best.best is not None
     assert best.best.cycles == best.lower_bound
     exact = []
-    for array in space.arrays():
-        shapes = space.shapes(array)
-        for way in space.ways():
-            for row in np.flatnonzero(space.costs(shapes, way).legal)[::5]:
-                outcome = trial.outcome(space.point(shapes, int(row), way))
-                assert outcome.cycles is not None, outcome.refusal
-                exact.append(outcome.cycles)
+    for family in space.families():
+        shapes = space.shapes(family)
+        for row in np.flatnonzero(space.costs(shapes, family.ways).legal)[::5]:
+            outcome = trial.outcome(space.point(shapes, int(row), family.ways))
+            assert outcome.cycles is not None, outcome.refusal
+            exact.append(outcome.cycles)
     assert len(exact) > 150
     assert min(exact) >= best.best.cycles
 
@@ -123,8 +248,29 @@ def test_what_a_search_says(found: Found) -> None:
     assert "proved: no design of the space is faster" in str(found)
     assert found.front[0] is found.best
     assert [d.cycles for d in found.designs] == sorted(d.cycles for d in found.designs)
-    assert "design 2" in found.why(2)
-    assert "<table" in found._repr_html_()
+    assert "<table" in (card := found._repr_html_())
+    assert card.count("<svg") == 2
+    assert found.lines == tuple(found.program().splitlines())
+    assert found.space.startswith("one or two of i, j as PEs")
+    assert "Not in it: reductions in space" in found.space
+
+
+def test_why_others_lost(found: Found, tmp_path: Path) -> None:
+    slower = next(n for n, each in enumerate(found.designs, 1) if each.cycles > found.cycles)
+    text = found.why(slower)
+    cycles = found.designs[slower - 1].cycles
+    assert text.startswith(f"design {slower} takes {cycles} cycles, the best design {found.cycles}")
+    assert "The largest change is " in text
+    comparison = t2s.compare(found.best, found.designs[slower - 1])
+    assert comparison.change == cycles - found.cycles
+    assert sum(cause.change for cause in comparison.causes) == comparison.change
+    page = found.report(tmp_path / "page.html").read_text()
+    for title in ("The best design of C", "Cycles against blocks", "Why the second one lost"):
+        assert title in page
+    assert "Where the cycles went" in page
+    assert found.designs[1].decisions in page
+    with pytest.raises(UserError, match="no picture of this cost"):
+        found.picture("cycles")
 
 
 def test_equal_searches_find_equal_designs(found: Found) -> None:
@@ -132,15 +278,29 @@ def test_equal_searches_find_equal_designs(found: Found) -> None:
     assert str(again) == str(found)
 
 
-def test_sizes_as_parameters() -> None:
+def _row_sums() -> Func:
     n = Param(Int(32), name="n")
     v, y, i = ImageParam(Float(32), 2, name="v"), Func("y"), t2s.Var("i")
     k = RDom(0, n, name="k")
     y[i] = 0.0
     y[i] += v[i, k]
-    y.bound(i, 0, 24)
-    found = t2s.search(y, {"n": 12}, dsp=4, progress=False)
-    assert found.cycles == t2s.cycles(found.design, {"n": 12}, device="arria10")
+    return y.bound(i, 0, 24)
+
+
+def test_why_runs_on_the_device_memory_and_sizes_of_the_search() -> None:
+    mine = replace(DEVICES["arria10"], name="mine", load_latency=7)
+    for func, options in (
+        (gemm(4, 3, 4), {"memory": "ddr4-2133x2"}),
+        (gemm(4, 3, 4), {"device": mine}),
+        (_row_sums(), {"inputs": {"n": 12}}),
+    ):
+        found = t2s.search(func, dsp=2, ram=8, seconds=5, progress=False, **options)
+        assert len(found.designs) > 1
+        device = {name: options[name] for name in ("device", "memory") if name in options}
+        counted = t2s.cycles(found.design, options.get("inputs"), **{"device": "arria10", **device})
+        assert found.cycles == counted
+        second = f"design 2 takes {found.designs[1].cycles:,} cycles, the best design {counted:,}"
+        assert second in found.why(2)
 
 
 def test_names_that_are_taken() -> None:
@@ -178,6 +338,112 @@ def test_the_command_writes_a_program_that_runs_to_the_same_cycles(
     assert f'"cycles": {found.cycles}' in ran.output
     assert found.save(tmp_path / "again.py").read_text() == found.program()
     assert CliRunner().invoke(app, ["search", str(best)]).exit_code == 1
+
+
+def test_the_record_of_the_command(found: Found, tmp_path: Path) -> None:
+    definition, page = tmp_path / "definition.py", tmp_path / "page.html"
+    definition.write_text(t2s.program(gemm(12, 10, 8)))
+    options = ["--dsp", "16", "--ram", "60", "--executor", "1", "--report", str(page)]
+    options += ["--journal", str(tmp_path / "search.db"), "--energy", "multiply=3.7"]
+    ran = CliRunner().invoke(app, ["search", str(definition), "--json", *options])
+    assert ran.exit_code == 0, ran.output
+    record = json.loads(ran.stdout)
+    assert record["schema"] == "t2s.search/1"
+    assert (record["design"], record["device"], record["memory"]) == ("C", "arria10", None)
+    assert (record["objective"], record["ended"]) == ("time", "finished")
+    assert (record["cycles"], record["lower_bound"], record["gap"]) == (234, 234, 0)
+    assert record["budget"] == {"dsp": 16, "ram": 60}
+    assert record["program"] == found.program()
+    best = record["designs"][0]
+    assert (best["cycles"], best["dsp_blocks"], best["bytes"]) == (234, 16, 8160)
+    assert best["energy"] == pytest.approx(12 * 10 * 8 * 3.7)
+    assert record["front"][0] == 0
+    assert "Where the cycles went" in page.read_text()
+    for options, text in (
+        (["--energy", "multiply"], "--energy needs a kind of access and a number"),
+        (["--objective", "area"], "objective= is nothing that a search looks for"),
+        (["--executor", "threads"], "executor= is nothing that runs a search"),
+    ):
+        ran = CliRunner().invoke(app, ["search", str(definition), "--json", *options])
+        assert (ran.exit_code, ran.stdout) == (1, "")
+        assert text in ran.stderr
+
+
+def test_the_ranking_on_a_terminal(found: Found) -> None:
+    """What rich shows above the bar, and in it."""
+    space, trial = space_of(gemm(12, 10, 8), dsp=16, ram=60)
+    with _Ranking("C", space.contraction, False) as ranking:
+        states: list[Search] = []
+        state = best_first(space, trial.outcome, seconds=0.5, report=states.append)
+        ranking.update(state)
+        table = ranking.table(state)
+        assert len(table.rows) <= 5
+        assert table.rows[0][1] == f"{state.best.cycles:,}" if state.best else False
+        assert re.fullmatch(r"bound [\d,]+, gap \d+\.\d\d%", ranking._left)
+        assert ranking._above() is not None
+
+
+class Mortal(Executor):
+    """Runs what it is given at once, and is gone after some batches."""
+
+    _max_workers = 1
+
+    def __init__(self, lives: int) -> None:
+        self.lives = lives
+
+    def submit(self, function: Any, /, *arguments: Any, **keywords: Any) -> Future[Any]:
+        self.lives -= 1
+        if self.lives < 0:
+            raise BrokenExecutor("no worker is left")
+        future: Future[Any] = Future()
+        future.set_result(function(*arguments, **keywords))
+        return future
+
+
+def test_an_executor_that_is_gone(tmp_path: Path) -> None:
+    """The best so far with its gap, and a journal with all of it."""
+    path, func = tmp_path / "search.db", gemm(64, 48, 96)
+    with pytest.warns(T2SWarning, match="the executor of the search is gone") as caught:
+        found = t2s.search(func, dsp=64, executor=Mortal(3), journal=path, progress=False)
+    assert "given:    no worker is left" in str(caught[0].message)
+    assert (found.ending, found.complete) == (Ending.GONE, False)
+    assert found.tried >= 3
+    assert 0 < found.gap < 0.1
+    assert "the executor was gone" in str(found)
+    with sqlite3.connect(path) as connection:
+        (rows,) = connection.execute("SELECT count(*) FROM outcomes").fetchone()
+    connection.close()
+    assert rows == found.tried
+    again = t2s.search(func, dsp=64, seconds=1e-6, journal=path, progress=False)
+    assert (again.cycles, again.ending) == (found.cycles, Ending.DEADLINE)
+    assert again.lower_bound <= found.lower_bound
+    with pytest.raises(UserError, match="the executor of the search is gone"):
+        t2s.search(func, dsp=64, executor=Mortal(0), progress=False)
+
+
+def test_ctrl_c_ends_a_search_with_the_best_so_far(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, func = tmp_path / "search.db", gemm(12, 10, 8)
+    outcome, calls = _Trial.outcome, count(1)
+
+    def interrupted(trial: _Trial, point: Point) -> Outcome:
+        if next(calls) == 3:
+            raise KeyboardInterrupt
+        return outcome(trial, point)
+
+    monkeypatch.setattr(_Trial, "outcome", interrupted)
+    found = t2s.search(func, dsp=16, ram=60, journal=path, progress=False)
+    assert (found.ending, found.complete, found.tried) == (Ending.INTERRUPTED, False, 2)
+    assert 0 < found.lower_bound <= found.cycles
+    assert "Ctrl-C ended the search" in str(found)
+    again = t2s.search(func, dsp=16, ram=60, journal=path, progress=False)
+    assert again.complete
+    assert again.tried == next(calls) - 2  # the two of the first search were in the journal
+    monkeypatch.setattr(_Trial, "outcome", interrupted)
+    calls = count(3)
+    with pytest.raises(KeyboardInterrupt):
+        t2s.search(func, dsp=16, ram=60, progress=False)
 
 
 def test_a_search_that_goes_on(found: Found, tmp_path: Path) -> None:
@@ -226,26 +492,10 @@ def _triangle() -> Func:
     return s.bound(i, 0, 8)
 
 
-def _twice() -> Func:
-    x, s, i = ImageParam(Float(32), 1, name="x"), Func("s"), t2s.Var("i")
-    k = RDom(0, 4, name="k")
-    s[i] = 0.0
-    s[i] += x[i + k] * x[k]
-    return s.bound(i, 0, 8)
-
-
-def _pointwise() -> Func:
-    x, y, i = ImageParam(Float(32), 1, name="x"), Func("y"), t2s.Var("i")
-    y[i] = x[i] + 1
-    return y.bound(i, 0, 8)
-
-
 REFUSED = (
     (_with_directives, "C has directives already"),
     (_histogram, "this update of h writes to computed places"),
     (_triangle, "the loop k of s has bounds that depend on other loops"),
-    (_twice, "s reads x in two places"),
-    (_pointwise, "y is not a sum over a box"),
 )
 
 
@@ -269,12 +519,36 @@ def test_the_hint_for_an_input_that_is_read_twice() -> None:
 
 
 def test_budgets_that_nothing_fits() -> None:
-    with pytest.raises(UserError, match="no design of C fits the budget") as caught:
-        t2s.search(gemm(8, 8, 8), dsp=0)
-    assert "at least 1 DSP and 3 RAM blocks" in str(caught.value)
-    found = t2s.search(gemm(8, 8, 8), dsp=1, ram=3, progress=False)
-    assert (found.best.dsp, found.best.ram) <= (1, 3)
+    """Which limit is too low, and the nearest budget that is not: the hint works."""
+    for func, budget, short in (
+        (gemm(8, 8, 8), {"dsp": 0}, "DSP"),
+        (mttkrp(6, 5, (4, 8)), {"dsp": 1, "ram": 2}, "DSP and RAM"),
+        (convolution((1, 4, 4, 3), 2, 4), {"ram": 1}, "RAM"),
+    ):
+        with pytest.raises(UserError, match=f"no design of {func.name} fits the budget") as caught:
+            t2s.search(func, budget=budget, progress=False)
+        error = caught.value
+        assert f"too few {short} blocks for any design" in str(error.given)
+        hint = re.fullmatch(r"the nearest budget .* is dsp=(\d+), ram=(\d+)", str(error.hint))
+        assert hint is not None
+        dsp, ram = map(int, hint.groups())
+        found = t2s.search(func, dsp=dsp, ram=ram, seconds=0.1, progress=False)
+        assert (found.best.dsp <= dsp, found.best.ram <= ram) == (True, True)
+        for less in ({"dsp": dsp - 1, "ram": ram}, {"dsp": dsp, "ram": ram - 1}):
+            if budget.get("dsp", 9999) < less["dsp"] + 1 or budget.get("ram", 9999) <= less["ram"]:
+                continue
+            with pytest.raises(UserError, match="fits the budget"):
+                t2s.search(func, progress=False, **less)
+
+
+def test_options_that_are_refused(found: Found) -> None:
     for options, text in (
+        ({"budget": {"luts": 3}}, "budget= must map kinds of blocks to numbers"),
+        ({"budget": {"dsp": 3}, "dsp": 4}, "budget= and dsp= both limit the blocks"),
+        ({"objective": "area"}, "objective= is nothing that a search looks for"),
+        ({"objective": "energy"}, 'objective="energy" needs the energy of each kind of access'),
+        ({"energy": {"multiplication": 3}}, "energy= must map kinds of access to their energy"),
+        ({"energy": {"multiply": -3}}, "energy= must map kinds of access to their energy"),
         ({"dsp": -1}, "dsp= must be a number of blocks"),
         ({"ram": "many"}, "ram= must be a number of blocks"),
         ({"seconds": 0}, "seconds= must be a positive number"),

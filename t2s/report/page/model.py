@@ -88,10 +88,11 @@ class RunModel:
 
 @dataclass(frozen=True, kw_only=True)
 class PageModel:
-    """A page: its title, and its consecutive runs."""
+    """A page: its title, its consecutive runs, and sections above them: identity, title, HTML."""
 
     title: str
     runs: tuple[RunModel, ...]
+    sections: tuple[tuple[str, str, str], ...] = ()
 
 
 def run_model(result: SimResult, options: PageOptions) -> RunModel:

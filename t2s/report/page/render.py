@@ -44,6 +44,7 @@ def page_text(model: PageModel) -> str:
     text: str = _template("page.html.jinja").render(
         title=f"{model.title}: {counted(sum(run.cycles for run in model.runs), 'cycle')}",
         stages=Markup(table_view(stage_table(model))) if len(runs) > 1 else "",
+        sections=[(key, title, Markup(html)) for key, title, html in model.sections],
         runs=runs,
         cycles=sum(run.cycles for run in model.runs),
         sources=Markup(script_data("sources", list(shelf))),

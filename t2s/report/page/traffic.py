@@ -7,7 +7,7 @@ selection do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from t2s.core.walk import children, walk
 from t2s.graph.body import Let, Statement
 from t2s.graph.control.firing_codes import firings_per_code
 from t2s.graph.graph import Channel
-from t2s.graph.nodes import Machine
+from t2s.graph.nodes import Machine, PEArray
 from t2s.simulator.program.flatten import MOVED_BYTES
 from t2s.simulator.program.sim_program import ChannelTiming, NodeTiming, SimProgram
 
@@ -88,22 +88,36 @@ def operations_of_firing(timing: NodeTiming) -> int:
     return 0 if isinstance(timing.node, Machine) else _operations(timing.node.body, ())
 
 
+def operators_of_firing(node: PEArray) -> dict[str, int]:
+    """Operations of a firing of a loop nest, by operator, such as ``"multiply"``."""
+    counts: dict[str, int] = {}
+    for operator, lanes in _arithmetic(node.body, ()):
+        name = operator.name.lower()
+        counts[name] = counts.get(name, 0) + lanes
+    return counts
+
+
 def _operations(statements: Iterable[Statement], values: Sequence[Expr]) -> int:
-    """Arithmetic on data of statements, and of values beside them."""
+    return sum(lanes for _, lanes in _arithmetic(statements, values))
+
+
+def _arithmetic(
+    statements: Iterable[Statement], values: Sequence[Expr]
+) -> Iterator[tuple[Op, int]]:
+    """Arithmetic on data of statements, and of values beside them: operators with their lanes."""
     static: set[str] = set()
-    count = 0
     for statement in statements:
         if isinstance(statement, Let) and _is_static(statement.value, static):
             static.add(statement.target)
             continue
         for child in children(statement):
             if isinstance(child, Expr):
-                count += _in_expression(child, static)
-    return count + sum(_in_expression(value, static) for value in values)
+                yield from _in_expression(child, static)
+    for value in values:
+        yield from _in_expression(value, static)
 
 
-def _in_expression(expr: Expr, static: set[str]) -> int:
-    count = 0
+def _in_expression(expr: Expr, static: set[str]) -> Iterator[tuple[Op, int]]:
     for term in walk(expr):
         if not isinstance(term, Expr) or _is_static(term, static):
             continue
@@ -111,10 +125,9 @@ def _in_expression(expr: Expr, static: set[str]) -> int:
             case Apply(operator=operator, type=type):
                 rule = OPERATORS[operator]
                 if not rule.comparison and operator not in _NO_ARITHMETIC and not type.is_bool:
-                    count += type.lanes
-            case ReduceLanes(value=value):
-                count += value.type.lanes - 1
-    return count
+                    yield operator, type.lanes
+            case ReduceLanes(operator=operator, value=value):
+                yield operator, value.type.lanes - 1
 
 
 def _is_static(expr: Expr, static: set[str]) -> bool:

@@ -1,0 +1,173 @@
+"""The energy of designs: counts of each kind of access, weighted by a table of prices.
+
+Counts follow from a point, as its blocks do: ``counts`` has them as columns of numbers, equal to
+what a run of the design counts.  So the dynamic energy of a point is known before it is built, and
+only what each cycle costs waits for the exact cycles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from t2s.core.errors import UserError
+from t2s.core.location import user_location
+from t2s.core.ops import Op
+from t2s.design_space.contraction import SearchedOperand
+from t2s.design_space.point import Drain, Feed
+from t2s.design_space.space import Columns, Costs, Family, Shapes, Space, Ways
+
+CYCLE, DRAM_BYTE, RAM_BYTE, CHANNEL_BYTE = "cycle", "DRAM byte", "RAM byte", "channel byte"
+
+KINDS: Mapping[str, str] = {
+    CYCLE: "each cycle of the run, for what is always on",
+    DRAM_BYTE: "bytes that loads and stores move",
+    RAM_BYTE: "bytes that are written to buffers of operands, and read from them",
+    CHANNEL_BYTE: "bytes that pass FIFOs: between loaders, feeders, PEs and unloaders",
+    **{op.name.lower(): "each such operation of a PE, for each lane" for op in Op},
+}
+"""The kinds of access that a table may price, with what is counted."""
+
+Reals = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def checked_prices(energy: object) -> dict[str, float]:
+    """A table of prices, each a positive number or zero; ``UserError`` for anything else."""
+    table = dict(energy) if isinstance(energy, Mapping) else {}
+    unknown = next((kind for kind in table if kind not in KINDS), None)
+    wrong = [k for k, price in table.items() if not _is_price(price)]
+    if not table or unknown is not None or wrong or not any(table.values()):
+        kinds = ", ".join(repr(kind) for kind in (CYCLE, DRAM_BYTE, RAM_BYTE, CHANNEL_BYTE))
+        raise UserError(
+            "energy= must map kinds of access to their energy",
+            location=user_location(),
+            expected=f"numbers of at least 0 for {kinds}, and operations such as 'multiply' "
+            "and 'add', not all 0",
+            given=repr(unknown if unknown is not None else energy)[:200],
+            hint='for example energy={"DRAM byte": 20.0, "RAM byte": 1.2, "multiply": 3.7}',
+        )
+    return {kind: float(price) for kind, price in table.items()}
+
+
+def _is_price(price: object) -> bool:
+    number = isinstance(price, int | float) and not isinstance(price, bool)
+    return number and 0 <= price < float("inf")  # type: ignore[operator]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Energy:
+    """Prices of the kinds of access, and the operations of one evaluation by vector length."""
+
+    prices: Mapping[str, float]
+    operations: Mapping[int, Mapping[str, int]]
+
+    @property
+    def of_cycle(self) -> float:
+        return self.prices.get(CYCLE, 0.0)
+
+    def dynamic(self, space: Space, shapes: Shapes, ways: Ways, costs: Costs) -> Reals:
+        """The energy of each row without what cycles cost."""
+        total = np.zeros(len(shapes))
+        for kind, count in counts(self.operations, space, shapes, ways, costs).items():
+            total = total + count * self.prices.get(kind, 0.0)
+        return total
+
+    def of_families(self, space: Space, families: Sequence[Family]) -> list[float]:
+        """Lower bounds for all designs of each family: what the least that they cost adds up to."""
+        groups: dict[tuple[int, Ways], list[int]] = {}
+        for at, family in enumerate(families):
+            groups.setdefault((family.lanes, family.ways), []).append(at)
+        bounds = np.zeros(len(families))
+        for (lanes, ways), members in groups.items():
+            pes = np.array([families[at].pes for at in members], np.int64)
+            pes = pes.reshape(len(members), len(space.contraction.outputs))
+            length = np.full(len(members), lanes, np.int64)
+            whole = -(-space._extents_of(length) // pes)
+            shapes = Shapes(pes=pes, tiles=whole, lanes=length)
+            costs = space.costs(shapes, ways, of_family=True)
+            cycles = np.array([families[at].bound for at in members])
+            bounds[members] = self.dynamic(space, shapes, ways, costs) + self.of_cycle * cycles
+        found: list[float] = bounds.tolist()
+        return found
+
+
+def counts(
+    operations: Mapping[int, Mapping[str, int]],
+    space: Space,
+    shapes: Shapes,
+    ways: Ways,
+    costs: Costs,
+) -> dict[str, Columns]:
+    """The counts of each kind but cycles."""
+    outputs, lanes = space.contraction.outputs, shapes.lanes
+    blocks = (-(-space._extents_of(lanes) // (shapes.pes * shapes.tiles))).prod(axis=1)
+    sums = space._sums(lanes)
+    results, array = shapes.tiles.prod(axis=1), shapes.pes.prod(axis=1)
+    steps = blocks * results * sums
+    channel = np.zeros(len(shapes), np.int64)
+    ram = channel.copy()
+    for operand, feed in zip(space.contraction.operands, ways.feeds, strict=True):
+        varies = np.array([loop.name in operand.varies for loop in outputs], bool)
+        own = np.where(varies, shapes.pes, 1).prod(axis=1)
+        width = space._vector(operand, lanes) * operand.type.bits // 8
+        match feed:
+            case Feed.DIRECT:
+                channel += steps * array * width
+            case Feed.FORWARDED:
+                channel += steps * array * width
+            case Feed.BUFFERED:
+                streamed = _streamed(space, operand, shapes, blocks, own, varies)
+                passed = _scattered(streamed, np.where(varies, shapes.pes, 1))
+                ram += (streamed + steps * own) * width
+                channel += (streamed + passed + steps * array) * width
+            case Feed.BUFFERED_APART:  # from a loader for each feeder, past no other feeder
+                streamed = _streamed(space, operand, shapes, blocks, own, varies)
+                ram += (streamed + steps * own) * width
+                channel += (streamed + steps * array) * width
+    stored = blocks * results * array
+    width = space._results_of_vector(lanes) * space.contraction.type.bits // 8
+    channel += stored * width
+    for operand in space.contraction.initial:
+        channel += stored * space._vector(operand, lanes) * operand.type.bits // 8
+    if ways.drain is Drain.GATHERED:
+        # the last chain passes whole words of the unloader, which fill up from PE to PE
+        last = space._stored_vector(shapes.pes) - 1
+        passed = _scattered(stored, shapes.pes) + stored * last - stored * last // 2
+        channel += (stored * (shapes.pes > 1).sum(axis=1) + passed) * width
+    evaluations = _evaluations(space, lanes)
+    found = {DRAM_BYTE: costs.bytes, RAM_BYTE: ram, CHANNEL_BYTE: channel}
+    for kind in {kind for each in operations.values() for kind in each}:
+        of_lanes = np.zeros(max(operations) + 1, np.int64)
+        for length, each in operations.items():
+            of_lanes[length] = each.get(kind, 0)
+        found[kind] = evaluations * of_lanes[lanes]
+    return found
+
+
+def _evaluations(space: Space, lanes: Columns) -> Columns:
+    """Vectors of the term that PEs evaluate; padding is not evaluated."""
+    evaluations: Columns = space._extents_of(lanes).prod(axis=1) * space._sums(lanes)
+    return evaluations
+
+
+def _streamed(
+    space: Space,
+    operand: SearchedOperand,
+    shapes: Shapes,
+    blocks: Columns,
+    own: Columns,
+    varies: Any,
+) -> Columns:
+    """Tokens from the loader of a buffered operand."""
+    held = np.where(varies, shapes.tiles, 1).prod(axis=1)
+    tokens: Columns = blocks * held * own * space._sums_of(operand, shapes.lanes)
+    return tokens
+
+
+def _scattered(tokens: Columns, along: Columns) -> Columns:
+    """Tokens that units pass on to the next one, half of a chain on average, for each loop."""
+    passed: Columns = tokens * (along - 1).sum(axis=1) // 2
+    return passed
