@@ -27,11 +27,14 @@ def in_tiles(design: Sized, tiles: int, *, ragged: bool) -> dict[str, int]:
 
 @pytest.mark.parametrize("draws", [4, pytest.param(40, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", DESIGNS)
-def test_cycles_and_blocks_are_those_of_lowered_designs(name: str, draws: int) -> None:
+def test_cycles_and_blocks_are_those_of_lowered_designs(
+    name: str, draws: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("t2s.driver.sizes.LOWERED_BEFORE", LOWERED_BEFORE if draws > 4 else 2)
     design, random = DESIGNS[name], Random(0)
     counter = CyclesOfSizes(design.design, design.steps, device="arria10")
     for ragged in (False, True)[: 1 + (draws > 4)]:
-        for number in range(LOWERED_BEFORE):
+        for number in range(LOWERED_BEFORE if draws > 4 else 3):
             counter(in_tiles(design, 2 + number, ragged=ragged))
     families = 0
     for number in range(draws):
@@ -73,19 +76,24 @@ def test_errors_are_those_of_the_design() -> None:
         counter({"n": 0})
 
 
-def test_a_graph_that_leaves_its_family_is_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if the directives did something else from some size on."""
-    counter = CyclesOfSizes(row_sums(), {"n": 1})
-    for size in range(2, 20):
-        counter({"n": size})
+def test_a_family_is_given_up_when_a_graph_is_not_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the directives did something else from some size on; what was wrong is a bug."""
+    design = row_sums()
+    counter = CyclesOfSizes(design, {"n": 1})
+    taken = {size: counter({"n": size}) for size in range(2, 24)}
+    (alike,) = counter.kinds.values()
+    assert alike.served
     lowered = CyclesOfSizes._lowered
 
     def wrong(self: CyclesOfSizes, sizes: dict[str, int]) -> Graph:
         graph = lowered(self, sizes)
-        channels = tuple(replace(channel, capacity=77) for channel in graph.channels)
-        return replace(graph, channels=channels)
+        return replace(graph, name="another")
 
     monkeypatch.setattr(CyclesOfSizes, "_lowered", wrong)
     monkeypatch.setattr("t2s.driver.sizes.CHECKED", 1)
-    with pytest.raises(InternalError, match="s leaves its family at"):
-        counter({"n": 25})
+    assert counter({"n": 23}) == taken[23]
+    assert counter.graph_of_family({"n": 22}) is None
+
+    alike.served.append(({"n": 5}, taken[5] + 1))
+    with pytest.raises(InternalError, match="the cycles of s were wrong at"):
+        counter._give_up(alike)

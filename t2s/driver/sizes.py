@@ -60,13 +60,15 @@ Kind = tuple[tuple[bool, Raggedness], ...]
 class _Alike:
     """Sizes of one kind: the graphs that were lowered, and the family if there is one.
 
-    ``unserved`` counts the sizes for which there was no graph of the family.
+    ``unserved`` counts the sizes for which there was no graph of the family, and ``served`` has the
+    cycles of those for which there was one.
     """
 
     lowered: dict[Parameters, Graph] = field(default_factory=dict)
     most: dict[str, int] = field(default_factory=dict)
     family: GraphFamily | None = None
     unserved: int = 0
+    served: list[tuple[dict[str, int], int]] = field(default_factory=list)
 
 
 class CyclesOfSizes:
@@ -104,8 +106,10 @@ class CyclesOfSizes:
             known = {name: v for name, v in (self.inputs | dict(sizes)).items() if name in scalars}
             with suppress(T2SError):  # what is wrong is for the lowered design to say
                 result = simulate_cycles(graph, parameters=known, device=self.device)
-                return require_complete(result).cycles
-        taken = cycles(self.design, {**self.inputs, **sizes}, device=self.device)
+                taken = require_complete(result).cycles
+                self.kinds[self._kind(sizes)].served.append((dict(sizes), taken))
+                return taken
+        taken = self._cycles_of_lowered(sizes)
         if isinstance(self.design, FuncDesign):
             lowered = self.kinds[self._kind(sizes)].lowered
             if len(lowered) < MOST_CONFIRMED:
@@ -129,13 +133,23 @@ class CyclesOfSizes:
         graph = family.graph(parameters)
         if graph is None:
             return None
-        if self._random.randrange(CHECKED) == 0:
-            lowered = self._lowered(sizes)
-            if not family.gives(parameters, lowered):
-                raise InternalError(f"{self.design.name} leaves its family at {dict(sizes)}")
-            return lowered
+        if self._random.randrange(CHECKED) == 0 and not family.gives(
+            parameters, self._lowered(sizes)
+        ):
+            self._give_up(alike)
+            return None
         take_as_verified(graph, family.example)
         return graph
+
+    def _give_up(self, alike: _Alike) -> None:
+        """Drop the family of a kind that has other graphs as well, and check what it gave."""
+        alike.family, alike.unserved = None, LOWERED_BEFORE + 2
+        for sizes, taken in alike.served:
+            if self._cycles_of_lowered(sizes) != taken:
+                raise InternalError(f"the cycles of {self.design.name} were wrong at {sizes}")
+
+    def _cycles_of_lowered(self, sizes: Mapping[str, int]) -> int:
+        return cycles(self.design, {**self.inputs, **sizes}, device=self.device)
 
     def _lowered(self, sizes: Mapping[str, int]) -> Graph:
         self.lowerings += 1
