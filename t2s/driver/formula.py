@@ -8,15 +8,14 @@ from math import gcd, lcm
 from typing import TYPE_CHECKING, Any
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Expr, Index, Parameter
 from t2s.core.intervals import linear_form
 from t2s.core.location import user_location
 from t2s.core.validate import as_int, checked_list
-from t2s.core.walk import Term, rewrite
 from t2s.driver.recognize import design_of
 from t2s.driver.simulate import cycles, device_for
+from t2s.driver.sizes import CyclesOfSizes, extents_of
 from t2s.func.collect import AnyFunc, needed_funcs, output_funcs, structural_parameters
-from t2s.func.func import Param, RVar
+from t2s.func.func import Param
 from t2s.spatial.directives.loops import Split, Tile
 
 if TYPE_CHECKING:
@@ -63,10 +62,7 @@ def cycles_formula(
             given=repr(checks),
         )
     others = dict(inputs or {})
-
-    def count(values: Mapping[str, int]) -> int:
-        return cycles(design, {**others, **values}, device=device, memory=memory)
-
+    count = CyclesOfSizes(design, tiles, others, device=device, memory=memory)
     target = device_for(design_of(design), device, memory)
     name = "_".join(func.name for func in outputs)
     fitted = fit_formula(count, tiles, design=name, device=target.name, checks=checks)
@@ -109,24 +105,14 @@ def _steps(outputs: Sequence[AnyFunc], names: Sequence[str]) -> dict[str, int]:
     """The elements of a tile along each size: ``split`` and ``tile`` divide the loops it bounds."""
     steps = dict.fromkeys(names, 1)
     for func in needed_funcs(outputs):
-        extents = [(bound.variable, bound.extent.node) for bound in func.bounds]
-        symbols = [symbol for written in func.written for symbol in written.symbols.values()]
-        extents += [(s.name, s.extent.node) for s in symbols if isinstance(s, RVar)]
         factors = _tiles(func.plan)
-        for variable, extent in extents:
-            form = linear_form(_with_indices(extent))
+        for variable, extent in extents_of(func):
+            form = linear_form(extent)
             for name, coefficient in (form or ({}, 0))[0].items():
                 if name in steps:
                     tile = factors.get(variable, 1)
                     steps[name] = lcm(steps[name], tile // gcd(tile, coefficient))
     return steps
-
-
-def _with_indices(extent: Expr) -> Expr:
-    def rule(term: Term) -> Term | None:
-        return Index(name=term.name) if isinstance(term, Parameter) else None
-
-    return rewrite(extent, rule)
 
 
 def _tiles(plan: Sequence[object]) -> dict[str, int]:

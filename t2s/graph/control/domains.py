@@ -72,6 +72,7 @@ class Domain:
     start: int = 0
     firings: int
     _ranges: dict[str, Interval] = field(default_factory=dict, repr=False, compare=False)
+    _values: dict[int, tuple[Expr, Array]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def pe_count(self) -> int:
@@ -96,13 +97,17 @@ class Domain:
 
         ``UndividedLoop`` if that cannot be said with the axes of the domain.
         """
-        if self.division is not None:
-            expr = self.division.applied(expr)
+        known = self._values.get(id(expr))
+        if known is not None:
+            return known[1]
+        placed = expr if self.division is None else self.division.applied(expr)
         if self.long is not None:
-            self.long.check(expr)
+            self.long.check(placed)
         with np.errstate(all="ignore"):
-            value = np.asarray(evaluate(expr, dict(self.names)))
-        return value.reshape(value.shape or (1,) * len(self.shape))
+            value = np.asarray(evaluate(placed, dict(self.names)))
+        value = value.reshape(value.shape or (1,) * len(self.shape))
+        self._values[id(expr)] = expr, value  # which keeps the expression, and so its id
+        return value
 
     def at(self, pe: int, firings: NDArray[np.int64]) -> dict[str, Array]:
         """What every name is at firings of a PE, which both count from 0."""
@@ -164,22 +169,23 @@ class Division:
 
     def applied(self, expr: Expr) -> Expr:
         """The expression over the two axes; ``UndividedLoop`` if it uses the loop otherwise."""
+        if self.loop not in index_names(expr):
+            return expr
         divided = rewrite(expr, self._rule)
         if self.loop in index_names(divided):
             raise UndividedLoop
         return divided
 
     def _rule(self, term: Term) -> Term | None:
-        quotient, remainder = Index(name=self.quotient), Index(name=self.remainder)
         match term:
             case Apply(
                 operator=Op.MODULO, operands=(Index(name=self.loop), Const(value=int() as by))
             ) if by > 0 and self.base % by == 0:
-                return remainder % by
+                return Index(name=self.remainder) % by
             case Apply(
                 operator=Op.FLOOR_DIVIDE, operands=(Index(name=self.loop), Const(value=int() as by))
             ) if by > 0 and by % self.base == 0:
-                return quotient // (by // self.base)
+                return Index(name=self.quotient) // (by // self.base)
         return None
 
 

@@ -285,6 +285,8 @@ def _counts_before(order: FiringOrder, position: int, count: int) -> NDArray[np.
     if order.is_list:
         return code_counts(order.codes[:position], count)
     counts = np.zeros(count, np.int64)
+    if position == 0:
+        return counts
     extents = [len(axis) for axis in order.axes]
     sizes = [np.bincount(axis) for axis in order.axes]
     at: list[int] = []
