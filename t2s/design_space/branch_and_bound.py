@@ -92,7 +92,7 @@ class Search:
     ----------
     timed, refused, over_budget: points by what became of them.
     best: the timed point with the least ``rank``.
-    bounded: points whose bounds were computed.
+    bounded: families and points whose bounds were computed.
     undecided: bounds of points whose workers died.
     left: the least bound of all points that were not timed; ``None`` if there are none.
     complete: whether no point is left that could be better.
@@ -292,6 +292,7 @@ class _Candidates:
         self.state = state
         parts: dict[int, list[Family]] = {}
         families = state.space.families()
+        state.bounded += len(families)
         promising = _promising(state, families) if state.objective is Objective.TIME else []
         self.first = deque(promising)
         self.taken_first = {candidate.point for candidate in promising}

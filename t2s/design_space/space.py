@@ -1,25 +1,27 @@
 """The space of designs of a contraction within a budget, with a lower bound for each of them.
 
 A *shape* is the array of PEs, the tile of a PE and the vector length; a *point* is a shape with a
-way for each operand and for the results (``point.py``).  Shapes and points are columns of numbers,
-so that millions of them are bounded in a second.
+way for each operand and for the results (``point.py``); a *family* is all points that differ in
+their tiles only.  They are columns of numbers, so that hundreds of thousands of them are bounded in
+a second.
 
 **The space.**  One or two output loops in space, with any number of PEs; along each output loop
 every tile that is the smallest one for its number of blocks, so that tiles need not divide; vectors
-of a power of two along the innermost reduction; each operand loaded by each PE, or forwarded from
-boundary PEs, or streamed once for each tile and buffered; results gathered, or stored by each PE
-through a FIFO that takes no RAM block.
+of a power of two along the innermost reduction, or along adjacent results if nothing is reduced;
+each operand loaded by each PE, or forwarded from boundary PEs, or streamed once for each tile and
+buffered, from one loader or from one for each feeder; results gathered, or stored by each PE
+through a FIFO that takes no RAM block or holds a tile.
 Not in it: reductions in space, skewed space-time maps, blocks in another order than the
 definition's, buffers for more than one step of the reduction, other depths of FIFOs.
 
 **Bounds.**  Each counts what one unit has to do, so none of them is above the true cycles:
 
 * PEs: a step for each block, each step of the reduction and each result of the tile, and at least
-  the latency of the adder for a tile; before the first step the first buffer has to be filled and
-  the operand has to reach the last PE; after the last one the term, the sum and the store follow;
+  the latency of the adder for a tile; before the first step the first buffers have to be filled and
+  the operands have to reach the last PE; after the last one the term, the sum and the store follow;
 * the stream of each buffered operand, and that of gathered results, a token in a cycle;
 * all bytes that are loaded and stored, by the bandwidth of the memory, and those of a unit by its
-  own.
+  own; those of the results of a block once more, which leave in the last step of the reduction.
 """
 
 from __future__ import annotations
@@ -109,6 +111,62 @@ class Costs:
     dsp: Columns
     ram: Columns
     bytes: Columns
+    legal: np.ndarray[Any, np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Nest:
+    """The loop nests of shapes.
+
+    ``step`` has the cycles of a step of the reduction, ``held`` what a PE holds at once, ``bits``
+    those of a result, ``after`` the cycles from the last step to the end.
+    """
+
+    pes: Columns
+    tiles: Columns
+    lanes: Columns
+    array: Columns
+    blocks: Columns
+    results: Columns
+    sums: Columns
+    step: Columns
+    held: Columns
+    bits: Columns
+    after: Columns
+    any_tiles: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Load:
+    """What an operand costs.
+
+    Before the first step ``first`` bytes are loaded in ``fill`` cycles; the last PE begins ``skew``
+    cycles after the first one; ``streamed`` are the cycles from the first load to the last step.
+    """
+
+    bytes: Columns
+    first: Columns
+    fill: Columns
+    skew: Columns
+    streamed: Columns
+    dsp: Columns
+    ram: Columns
+    legal: np.ndarray[Any, np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Drain:
+    """What results cost.
+
+    The last ones leave ``tail`` cycles after they are computed; those of each block before stall
+    the PEs for ``stalls`` cycles; ``streamed`` are the cycles in which they leave one by one.
+    """
+
+    bytes: Columns
+    tail: Columns
+    stalls: Columns
+    streamed: Columns
+    ram: Columns
     legal: np.ndarray[Any, np.dtype[np.bool_]]
 
 
@@ -241,103 +299,143 @@ class Space:
         With tiles so large that there is one block, ``of_family`` has the least that any tiles
         cost: nothing is loaded twice, and what a PE or a buffer holds is as little as possible.
         """
-        outputs = self.contraction.outputs
-        pes, tiles, lanes = shapes.pes, shapes.tiles, shapes.lanes
-        extents, sums = self._extents_of(lanes), self._sums(lanes)
-        # padding is computed, loaded and stored as all else
-        blocks = (-(-extents // (pes * tiles))).prod(axis=1)
-        results, array = tiles.prod(axis=1), pes.prod(axis=1)
-        held = np.ones_like(results) if of_family else results  # at once, by a PE
-        adder = max(1, self._latency_of_sums)
-        step = np.maximum(results, adder)
-        after = self._latency_after(lanes)
-        legal = np.ones(len(shapes), bool)
-        burst, bits = np.full(len(shapes), self._burst), self._bits * self._results_of_vector(lanes)
-        loaded = np.zeros(len(shapes), np.int64)
-        filled, skew, streamed = loaded.copy(), loaded.copy(), loaded.copy()
-        dsp, first = loaded.copy(), loaded.copy()
-        ram = array * self._ram(held if self.contraction.reductions else loaded, bits)
-        for operand in self.contraction.initial:
-            width = self._vector(operand, lanes) * operand.type.bits
-            loaded = loaded + blocks * results * array * width // 8
-            ram = ram + array * self._ram(burst, width)
-        for operand, feed in zip(self.contraction.operands, ways.feeds, strict=True):
-            varies = np.array([loop.name in operand.varies for loop in outputs], bool)
-            own = np.where(varies, pes, 1).prod(axis=1)  # PEs with elements of their own
-            shared = np.where(varies, 1, pes).prod(axis=1)  # PEs that use the same element
-            kept = np.where(varies, tiles, 1).prod(axis=1)
-            vector = self._vector(operand, lanes)
-            width = vector * operand.type.bits // 8
-            busy = self._unit_cycles(width)
-            match feed:
-                case Feed.BUFFERED | Feed.BUFFERED_APART:
-                    loaders = own if feed is Feed.BUFFERED_APART else 1
-                    legal &= self._reuses(operand, results, kept) | of_family
-                    legal &= (own > 1) | (feed is Feed.BUFFERED)
-                    streams = self._sums_of(operand, lanes)
-                    tokens = blocks * kept * own * streams
-                    buffered = np.minimum(kept, held)
-                    first = first + buffered * own * width
-                    units, filled = loaders, np.maximum(filled, buffered * own // loaders)
-                    # the last buffer is full before the steps that use it
-                    steps_after = (sums // streams - 1) * np.maximum(held, adder) + held
-                    streamed = np.maximum(streamed, tokens // loaders * busy + steps_after)
-                    ram = ram + own * self._ram(2 * buffered, vector * operand.type.bits)
-                case Feed.FORWARDED:
-                    legal &= shared > 1
-                    tokens = blocks * results * sums * own
-                    units = own
-                    streamed = np.maximum(streamed, blocks * results * sums * busy)
-                case Feed.DIRECT:
-                    tokens = blocks * results * sums * array
-                    units = array
-                    streamed = np.maximum(streamed, blocks * results * sums * busy)
-            if feed is not Feed.DIRECT:
-                skew = np.maximum(skew, np.where(varies, 0, pes - 1).sum(axis=1))
-            loaded = loaded + tokens * width
-            ram = ram + units * self._ram(burst, vector * operand.type.bits)
-            if not operand.stored:
-                blocks_of = {
-                    n: b.loader.get(operand.name, Fraction(0)) for n, b in self.dsp.items()
-                }
-                dsp = dsp + self._dsp(units, lanes, blocks_of)
-        stored, tail = blocks * results * array, np.zeros(len(shapes), np.int64)
-        unloaded, stalls = tail, tail
-        if ways.drain is Drain.GATHERED:
-            legal &= (array > 1) & (bits == self._bits)
-            vector = self._stored_vector(pes)
-            unloaded = stored // vector
-            tail = np.maximum(0, array * held // vector - held)
-            # one row of PEs whose results leave as a vector needs no FIFOs for PEs that wait
-            waits = (np.sum(pes > 1, axis=1) > 1) | (vector == 1)
-            waits &= len(self.contraction.reductions) > 0
-            waiting = np.where(waits, held + 1, 0)
-            ram = ram + array * self._ram(waiting, bits)
-            ram = ram + self._ram(burst, vector * self._bits)
-        else:
-            ram = ram + array * self._ram(burst, bits)
-            # results of a tile leave in one step, more of them than memory takes
-            tail = np.maximum(0, self._moving(array * held * bits // 8) - held)
-            late = np.maximum(0, held - self._depth(ways, held) - after) * array * bits // 8
-            stalls = np.maximum(0, self._moving(late) - held - 4 * skew)
-        if ways.drain is Drain.QUEUED:
-            legal &= (results > self._free_words) | of_family
-            ends = 1 + len(self.contraction.initial)  # FIFOs at both ends of a reduction
-            ram = ram + ends * array * self._ram(held, bits)
+        nest = self._nest(shapes, of_family)
+        feeds = zip(self.contraction.operands, ways.feeds, strict=True)
+        loads = [self._load(nest, operand, feed) for operand, feed in feeds]
+        loads += [self._initial_load(nest, operand) for operand in self.contraction.initial]
+        none = np.zeros_like(nest.results)
+        skew = np.maximum.reduce([none, *(load.skew for load in loads)])
+        left = self._drain(nest, ways.drain, skew)
+        loaded = sum((load.bytes for load in loads), none)
+        moved = loaded + left.bytes
+        fill = np.maximum.reduce([none, *(load.fill for load in loads)])
+        fill = np.maximum(fill, self._moving(sum((load.first for load in loads), none)))
+        computed = fill + (nest.blocks * nest.sums - 1) * nest.step + nest.results
+        computed = computed + (nest.blocks - 1) * left.stalls
+        computed = np.maximum.reduce([computed, *(load.streamed for load in loads)])
         # the first PE sends its last results while those behind it still compute theirs
-        computed = np.maximum(filled, self._moving(first)) + (blocks * sums - 1) * step + results
-        computed = np.maximum(computed + (blocks - 1) * stalls, streamed)
-        computed = np.maximum(computed + np.maximum(skew, tail), unloaded)
-        bound = self._latency_of_loads + computed + after
-        total = loaded + stored * bits // 8
-        bound = np.maximum(bound, self._moving(loaded) + self._latency_of_loads + after)
-        bound = np.maximum(bound, self._moving(total) + self._latency_of_stores)
-        dsp = dsp + self._dsp(array, lanes, {n: blocks.pe for n, blocks in self.dsp.items()})
+        computed = np.maximum(computed + np.maximum(skew, left.tail), left.streamed)
+        bound = self._latency_of_loads + nest.after + np.maximum(computed, self._moving(loaded))
+        bound = np.maximum(bound, self._moving(moved) + self._latency_of_stores)
+        pe = self._dsp(nest.array, nest.lanes, {n: each.pe for n, each in self.dsp.items()})
+        dsp = sum((load.dsp for load in loads), pe)
+        ram = sum((load.ram for load in loads), left.ram)
+        if self.contraction.reductions:
+            ram = ram + nest.array * self._ram(nest.held, nest.bits)
+        legal = np.logical_and.reduce([left.legal, *(load.legal for load in loads)])
         if self.budget.dsp is not None:
             legal &= dsp <= self.budget.dsp
         if self.budget.ram is not None:
             legal &= ram <= self.budget.ram
-        return Costs(bound=bound, dsp=dsp, ram=ram, bytes=total, legal=legal)
+        return Costs(bound=bound, dsp=dsp, ram=ram, bytes=moved, legal=legal)
+
+    def _nest(self, shapes: Shapes, of_family: bool) -> _Nest:
+        lanes = shapes.lanes
+        # padding is computed, loaded and stored as all else
+        blocks = -(-self._extents_of(lanes) // (shapes.pes * shapes.tiles))
+        results = shapes.tiles.prod(axis=1)
+        return _Nest(
+            pes=shapes.pes,
+            tiles=shapes.tiles,
+            lanes=lanes,
+            array=shapes.pes.prod(axis=1),
+            blocks=blocks.prod(axis=1),
+            results=results,
+            sums=self._sums(lanes),
+            step=np.maximum(results, max(1, self._latency_of_sums)),
+            held=np.ones_like(results) if of_family else results,
+            bits=self._bits * self._results_of_vector(lanes),
+            after=self._latency_after(lanes),
+            any_tiles=of_family,
+        )
+
+    def _load(self, nest: _Nest, operand: SearchedOperand, feed: Feed) -> _Load:
+        """What it costs to bring an operand to the PEs."""
+        varies = np.array([loop.name in operand.varies for loop in self.contraction.outputs], bool)
+        own = np.where(varies, nest.pes, 1).prod(axis=1)  # PEs with elements of their own
+        bits = self._vector(operand, nest.lanes) * operand.type.bits
+        busy = self._unit_cycles(bits // 8)
+        none = np.zeros_like(own)
+        steps = nest.blocks * nest.results * nest.sums
+        match feed:
+            case Feed.DIRECT:
+                units, tokens, legal = nest.array, steps * nest.array, np.ones(len(own), bool)
+            case Feed.FORWARDED:
+                units, tokens, legal = own, steps * own, own < nest.array
+        if feed.buffers:
+            units = own if feed is Feed.BUFFERED_APART else np.ones_like(own)
+            kept = np.where(varies, nest.tiles, 1).prod(axis=1)
+            streams = self._sums_of(operand, nest.lanes)
+            tokens = nest.blocks * kept * own * streams
+            legal = self._reuses(operand, nest.results, kept) | nest.any_tiles
+            legal &= (own > 1) | (feed is Feed.BUFFERED)
+            buffered = np.minimum(kept, nest.held)
+            # the last buffer is full before the steps that use it
+            least_step = np.maximum(nest.held, self._latency_of_sums)
+            steps_after = (nest.sums // streams - 1) * least_step + nest.held
+        ram = units * self._ram(np.full_like(own, self._burst), bits)
+        blocks = {n: each.loader.get(operand.name, Fraction(0)) for n, each in self.dsp.items()}
+        return _Load(
+            bytes=tokens * bits // 8,
+            first=buffered * own * bits // 8 if feed.buffers else none,
+            fill=buffered * own // units if feed.buffers else none,
+            skew=none if feed is Feed.DIRECT else np.where(varies, 0, nest.pes - 1).sum(axis=1),
+            streamed=tokens // units * busy + (steps_after if feed.buffers else 0),
+            dsp=none if operand.stored else self._dsp(units, nest.lanes, blocks),
+            ram=ram + own * self._ram(2 * buffered, bits) if feed.buffers else ram,
+            legal=legal,
+        )
+
+    def _initial_load(self, nest: _Nest, operand: SearchedOperand) -> _Load:
+        """What it costs to load what reductions start from: each PE does for each result."""
+        bits = self._vector(operand, nest.lanes) * operand.type.bits
+        none = np.zeros_like(nest.array)
+        return _Load(
+            bytes=nest.blocks * nest.results * nest.array * bits // 8,
+            first=none,
+            fill=none,
+            skew=none,
+            streamed=none,
+            dsp=none,
+            ram=nest.array * self._ram(np.full_like(none, self._burst), bits),
+            legal=np.ones(len(none), bool),
+        )
+
+    def _drain(self, nest: _Nest, drain: Drain, skew: Columns) -> _Drain:
+        """What it costs to store results."""
+        array, held, bits = nest.array, nest.held, nest.bits
+        stored = nest.blocks * nest.results * array
+        burst = np.full_like(array, self._burst)
+        if drain is Drain.GATHERED:
+            vector = self._stored_vector(nest.pes)
+            # one row of PEs whose results leave as a vector needs no FIFOs for PEs that wait
+            waits = (np.sum(nest.pes > 1, axis=1) > 1) | (vector == 1)
+            waits &= len(self.contraction.reductions) > 0
+            waiting = self._ram(np.where(waits, held + 1, 0), bits)
+            return _Drain(
+                bytes=stored * bits // 8,
+                tail=np.maximum(0, array * held // vector - held),
+                stalls=np.zeros_like(array),
+                streamed=stored // vector,
+                ram=array * waiting + self._ram(burst, vector * self._bits),
+                legal=(array > 1) & (bits == self._bits),
+            )
+        ram, legal = array * self._ram(burst, bits), np.ones(len(array), bool)
+        if drain is Drain.QUEUED:
+            ends = 1 + len(self.contraction.initial)  # FIFOs at both ends of a reduction
+            ram = ram + ends * array * self._ram(held, bits)
+            legal = (nest.results > self._free_words) | nest.any_tiles
+        # results of a tile leave in one step, more of them than memory takes
+        late = np.maximum(0, held - self._depth(drain, held) - nest.after)
+        stalls = self._moving(late * array * bits // 8) - held - 4 * skew
+        return _Drain(
+            bytes=stored * bits // 8,
+            tail=np.maximum(0, self._moving(array * held * bits // 8) - held),
+            stalls=np.maximum(0, stalls),
+            streamed=np.zeros_like(array),
+            ram=ram,
+            legal=legal,
+        )
 
     def _reuses(self, operand: SearchedOperand, results: Columns, kept: Columns) -> Any:
         """Whether a buffer sends what it has taken more than once."""
@@ -384,9 +482,9 @@ class Space:
         cycles: Columns = -(-moved * bandwidth.denominator // bandwidth.numerator)
         return cycles
 
-    def _depth(self, ways: Ways, results: Columns) -> Columns:
+    def _depth(self, drain: Drain, results: Columns) -> Columns:
         """The FIFO from a PE to its store unit, in results."""
-        if ways.drain is Drain.QUEUED:
+        if drain is Drain.QUEUED:
             return results
         return np.minimum(results, self._free_words)
 
@@ -451,7 +549,7 @@ class Space:
         """One row of the shapes as a point."""
         pes = shapes.pes[row].tolist()
         outputs = self.contraction.outputs
-        depth = int(self._depth(ways, shapes.tiles[row].prod()))
+        depth = int(self._depth(ways.drain, shapes.tiles[row].prod()))
         if ways.drain is Drain.GATHERED and not self.contraction.initial:
             depth = 0
         return Point(

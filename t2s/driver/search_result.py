@@ -96,7 +96,8 @@ class Found(NotebookDisplay):
     space: what is in the space of designs, and what is left out.
     tried: designs that were built and run, ``refused`` of which the compiler refused, by reason,
         and ``over_budget`` of which took more blocks than predicted.
-    bounded: designs whose bounds were computed; the bounds of whole arrays of PEs cut the others.
+    bounded: designs, and families of designs, whose bounds were computed; those of families cut the
+        others.
     complete: whether nothing better is left in the space; of a front, whether all of it is there.
     ending: why the search ended.
     """
