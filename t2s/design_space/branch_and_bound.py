@@ -353,6 +353,13 @@ def _promising(state: Search, families: Sequence[Family]) -> list[Candidate]:
             at = int(estimates.argmin())
             found.append((float(estimates[at]), family, int(legal[at]), costs))
     found.sort(key=lambda item: (item[0], int(item[3].ram[item[2]]), int(item[3].bytes[item[2]])))
+
+    def dynamic(family: Family, row: int, costs: Costs) -> float:
+        if state.energy is None:
+            return 0.0
+        energy = state.energy.dynamic(space, space.shapes(family), family.ways, costs)
+        return float(energy[row])
+
     return [
         Candidate(
             point=space.point(space.shapes(family), row, family.ways),
@@ -361,7 +368,7 @@ def _promising(state: Search, families: Sequence[Family]) -> list[Candidate]:
             dsp=int(costs.dsp[row]),
             ram=int(costs.ram[row]),
             bytes=int(costs.bytes[row]),
-            dynamic=0.0,
+            dynamic=dynamic(family, row, costs),
         )
         for _, family, row, costs in found[:_FIRST_POINTS]
     ]
