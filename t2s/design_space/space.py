@@ -27,7 +27,7 @@ definition's, buffers for more than one step of the reduction, other depths of F
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, product
 from math import ceil, lcm, prod
@@ -527,15 +527,6 @@ class Space:
         shapes = self._fabric.ram_shapes
         costs = [-(-words // deep) * -(-bits // wide) for deep, wide in shapes]
         return np.where(words <= self._fabric.logic_words, 0, np.minimum.reduce(costs))
-
-    def least_blocks(self) -> Budget:
-        """The fewest DSP blocks, and the fewest RAM blocks, of any design of a single PE."""
-        ones = np.ones((len(self.dsp), len(self.contraction.outputs)), np.int64)
-        shapes = Shapes(pes=ones, tiles=ones, lanes=np.array(list(self.dsp)))
-        direct = single_pe(self.contraction, 1)
-        free = replace(self, budget=Budget(dsp=None, ram=None))
-        costs = free.costs(shapes, Ways(feeds=direct.feeds, drain=direct.drain))
-        return Budget(dsp=int(costs.dsp.min()), ram=int(costs.ram.min()))
 
     # points
 
