@@ -157,6 +157,21 @@ def test_the_command_runs_to_the_same_cycles(
     assert json.loads(replay.stdout)["cycles"] == record["cycles"]
 
 
+def test_formats_are_compared_on_the_same_entries() -> None:
+    """Stored zeros of an input are entries in every format, not only in its own."""
+    matrix = A.copy()
+    matrix.data[::2] = 0
+    dense = np.arange(1.0, 6.0)
+    options: dict[str, Any] = {"lanes": 1, "fixed": ["x", "y"], "directives": []}
+    cycles = []
+    for data in (matrix, A):
+        inputs = {"A": data, "x": dense}
+        found = sparse.search("y(i)=A(i,j)*x(j)", inputs, progress=False, **options)
+        assert t2s.cycles(found.kernel, inputs) == found.cycles
+        cycles.append({(p.schedule, *p.formats.values()): p.cycles for p in found.points})
+    assert cycles[0] == cycles[1]
+
+
 def test_points_are_cut_and_ranked_by_samples_where_runs_are_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
