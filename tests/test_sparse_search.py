@@ -16,7 +16,7 @@ import t2s
 from t2s import sparse
 from t2s.command.main import app
 from t2s.driver import sparse_search
-from t2s.driver.sparse_sample import sample_of, stratified
+from t2s.driver.sparse_search import sample_of, stratified
 from t2s.driver.sparse_search_result import Measurement
 from t2s.driver.sparse_space import SparseSpace
 from t2s.errors import T2SError, UserError
