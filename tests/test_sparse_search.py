@@ -108,11 +108,12 @@ def test_the_winner_is_the_minimum_of_its_space(name: str, monkeypatch: pytest.M
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_no_bound_is_above_the_cycles(name: str) -> None:
-    """Of every point with 1, 2 and 4 lanes and all directives, on matrices with empty rows."""
+    """Of every point with 1, 2 and 4 lanes, on matrices with empty rows."""
+    kinds = CASES[name][3].get("directives", DIRECTIVES)
     expression, formats, inputs, options = CASES[name]
     declared = sparse_search._declared(expression, formats, inputs)
     space, tensors = sparse_search._space(
-        declared, inputs, options.get("fixed", ()), "ds", DIRECTIVES, 4, None
+        declared, inputs, options.get("fixed", ()), "ds", tuple(kinds), 4, None
     )
     bounds = Bounds(inputs=tensors, extents=space.extents)
     shares = []
