@@ -8,6 +8,7 @@ values of a ``MatrixParam`` is written as if the matrix were dense [Sparse T2S, 
 from __future__ import annotations
 
 from t2s.driver.lower import structure
+from t2s.driver.representation_search import RepresentationSearchResult, search
 from t2s.driver.simulate import product_report
 from t2s.reduction.carry import MaybeDifferentTarget, SameTarget
 from t2s.reduction.circuits import LinearArray, Tree
@@ -44,6 +45,7 @@ __all__ = [
     "MaybeDifferentTarget",
     "Policy",
     "Representation",
+    "RepresentationSearchResult",
     "RoundRobin",
     "Rows",
     "SameTarget",
@@ -55,6 +57,7 @@ __all__ = [
     "gallery",
     "product_report",
     "read_matrix",
+    "search",
     "structure",
     "write_matrix",
 ]

@@ -16,9 +16,10 @@ import t2s
 from t2s import sparse
 from t2s.command.main import app
 from t2s.driver import sparse_search
-from t2s.driver.sparse_sample import sample_of, stratified
+from t2s.driver.sparse_bound import Bounds
+from t2s.driver.sparse_search import sample_of, stratified
 from t2s.driver.sparse_search_result import Measurement
-from t2s.driver.sparse_space import SparseSpace
+from t2s.driver.sparse_space import DIRECTIVES, SparseSpace
 from t2s.errors import T2SError, UserError
 
 
@@ -101,7 +102,52 @@ def test_the_winner_is_the_minimum_of_its_space(name: str, monkeypatch: pytest.M
     full = [point.cycles for point in found.points if point.measurement is Measurement.FULL]
     assert full == sorted(full)
     candidates = sum(len(group) for group in spaces[0].candidates())
-    assert found.tried + sum(found.refused.values()) <= candidates
+    assert found.tried + found.ruled_out + sum(found.refused.values()) <= candidates
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_no_bound_is_above_the_cycles(name: str) -> None:
+    """Of every point with 1, 2 and 4 lanes, on matrices with empty rows."""
+    kinds = CASES[name][3].get("directives", DIRECTIVES)
+    expression, formats, inputs, options = CASES[name]
+    declared = sparse_search._declared(expression, formats, inputs)
+    space, tensors = sparse_search._space(
+        declared, inputs, options.get("fixed", ()), "ds", tuple(kinds), 4, None
+    )
+    bounds = Bounds(inputs=tensors, extents=space.extents)
+    shares = []
+    for point in filter(None, space.compiled({})):
+        stored = {
+            key: value.convert(point.kernel.assignment.tensor(key).format)
+            for key, value in tensors.items()
+        }
+        bound = bounds.of(point.kernel, stored)
+        cycles = t2s.cycles(point.kernel, stored)
+        assert bound <= cycles, point.candidate
+        shares.append(bound / cycles)
+    assert max(shares) > 0.2
+
+
+def test_a_bound_counts_products_and_scanned_coordinates() -> None:
+    """A times its transpose: products if rows of both are walked, scans of pairs of rows if not."""
+    matrix = sp.csr_array(skewed(60, 50, 3))
+    dense = matrix.toarray() != 0
+    inputs = {"B": sparse.tensor(matrix), "C": sparse.tensor(sp.csr_array(matrix.T))}
+    products = int((dense.sum(0) ** 2).sum())
+    rows, entries = int(dense.any(1).sum()), int(dense.sum())
+    for order, formats, lanes, expected in (
+        ("i,k,j", ["B:ss", "C:ds"], 1, products),
+        ("i,k,j", ["B:ss", "C:ds"], 4, -(-products // 4)),
+        ("i,k,j", ["B:ss", "C:ss"], 1, max(products, rows * int(dense.any(0).sum()))),
+        ("i,j,k", ["B:ss", "C:ss:1,0"], 1, rows * entries),
+    ):
+        schedule = f"reorder({order})" + (f", parallelize(i,{lanes})" if lanes > 1 else "")
+        parsed = sparse.parse("X(i,j)=B(i,k)*C(k,j)", ["X:ss", *formats])
+        kernel = sparse.compile(parsed, schedule)
+        stored = {name: inputs[name].convert(parsed.tensor(name).format) for name in inputs}
+        bounds = Bounds(inputs=inputs, extents={"i": 60, "j": 60, "k": 50})
+        assert bounds.of(kernel, stored) == expected, (order, formats, lanes)
 
 
 @pytest.fixture(scope="module")
@@ -157,6 +203,21 @@ def test_the_command_runs_to_the_same_cycles(
     assert json.loads(replay.stdout)["cycles"] == record["cycles"]
 
 
+def test_formats_are_compared_on_the_same_entries() -> None:
+    """Stored zeros of an input are entries in every format, not only in its own."""
+    matrix = A.copy()
+    matrix.data[::2] = 0
+    dense = np.arange(1.0, 6.0)
+    options: dict[str, Any] = {"lanes": 1, "fixed": ["x", "y"], "directives": []}
+    cycles = []
+    for data in (matrix, A):
+        inputs = {"A": data, "x": dense}
+        found = sparse.search("y(i)=A(i,j)*x(j)", inputs, progress=False, **options)
+        assert t2s.cycles(found.kernel, inputs) == found.cycles
+        cycles.append({(p.schedule, *p.formats.values()): p.cycles for p in found.points})
+    assert cycles[0] == cycles[1]
+
+
 def test_points_are_cut_and_ranked_by_samples_where_runs_are_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -195,6 +256,11 @@ def test_a_sample_has_the_longest_row_and_rows_of_all_lengths() -> None:
     assert small.shape == (64, 80)
     assert np.array_equal(small, sample.inputs["C"].to_dense())
     assert (matrix.toarray()[1] == small).all(axis=1).any()
+    sampled = sparse.parse("X(i,j)=B(i,j)*C(i,k)*D(k,j)", ["X:ds", "B:ds"])
+    wide = {"B": skewed(200, 800, 3), "C": np.ones((200, 8)), "D": np.ones((8, 800))}
+    sample = sample_of(sampled, {name: sparse.tensor(value) for name, value in wide.items()}, 0)
+    assert sample is not None
+    assert (sample.variable, sample.count) == ("i", 64)  # D is larger, but not sparse
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {

@@ -309,6 +309,7 @@ def _search_record(found: sparse.SparseSearchResult) -> dict[str, Any]:
         "simulated_cycles": found.simulated_cycles,
         "space": found.space,
         "refused": dict(found.refused),
+        "ruled_out": found.ruled_out,
         "command": found.command,
         "program": found.program(),
         "points": [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import gcd, lcm
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from t2s.explore.formula import CyclesFormula, NoFormula
     from t2s.simulator.devices import Device
     from t2s.simulator.memory.spec import Dram
+
+_TILES = 1000
+"""About as many tiles, of all sizes together, tell whether memory limits a design."""
 
 
 def cycles_formula(
@@ -47,7 +50,8 @@ def cycles_formula(
 
     Returns a ``CyclesFormula``: ``formula(n=1000)`` is the count for a size, ``formula.expression``
     a sympy expression, and its text says for which sizes it holds.  Raises ``UserError``, with a
-    size for which the closest candidate is wrong, if no formula holds.
+    size for which the closest candidate is wrong, if no formula holds, and where the bandwidth of
+    memory limits the design: what units get of it does not repeat from tile to tile.
     """
     from t2s.explore.formula import CyclesFormula, fit_formula
 
@@ -64,13 +68,18 @@ def cycles_formula(
     others = dict(inputs or {})
     count = CyclesOfSizes(design, tiles, others, device=device, memory=memory)
     target = device_for(design_of(design), device, memory)
+    unlimited = replace(target, memory=None, memory_bytes_per_second=None)
+
+    def free(values: Mapping[str, int]) -> int:
+        return cycles(design, {**others, **values}, device=unlimited)
+
     name = "_".join(func.name for func in outputs)
+    if target != unlimited:
+        _check_memory(name, target, tiles, count, free)
     fitted = fit_formula(count, tiles, design=name, device=target.name, checks=checks)
     if isinstance(fitted, CyclesFormula):
         return fitted
-    unlimited = replace(target, memory=None, memory_bytes_per_second=None)
-    free = cycles(design, {**others, **fitted.sizes}, device=unlimited)
-    raise _no_formula(name, target, fitted, free)
+    raise _no_formula(name, target, fitted, free(fitted.sizes))
 
 
 def _names(outputs: Sequence[AnyFunc], sizes: Sequence[Param]) -> list[str]:
@@ -134,20 +143,42 @@ def _tiles(plan: Sequence[object]) -> dict[str, int]:
     return tiles
 
 
+def _check_memory(
+    name: str,
+    device: Device,
+    tiles: Mapping[str, int],
+    count: Callable[[Mapping[str, int]], int],
+    free: Callable[[Mapping[str, int]], int],
+) -> None:
+    """Refuse a design that takes longer for further tiles than without the limits of memory."""
+    few = round(_TILES ** (1 / len(tiles)))
+    sizes = [{size: more * step for size, step in tiles.items()} for more in (few, few + few // 2)]
+    taken, least = ([run(values) for values in sizes] for run in (count, free))
+    if taken[1] - taken[0] != least[1] - least[0]:
+        at = ", ".join(f"{size}={value}" for size, value in sizes[1].items())
+        raise _shared_memory(name, device, at, taken[1], least[1])
+
+
+def _shared_memory(name: str, device: Device, at: str, taken: int, free: int) -> UserError:
+    return UserError(
+        f"the cycles of {name} on {device.name} have no formula: memory is shared",
+        location=user_location(),
+        expected="a design that the bandwidth of memory does not limit",
+        given=f"{taken:,} cycles at {at}, and {free:,} without limits of memory",
+        hint="units compete for memory, which does not repeat from tile to tile; t2s.cycles counts "
+        "single sizes",
+    )
+
+
 def _no_formula(name: str, device: Device, failure: NoFormula, free: int) -> UserError:
     """The error; memory is the cause if the counterexample is faster without its limits."""
     at = ", ".join(f"{size}={value}" for size, value in failure.sizes.items())
     if free < failure.cycles:
-        hint = (
-            "units compete for memory, which does not repeat from tile to tile: without its limits "
-            f"the design takes {free:,} cycles, for which there may be a formula"
-        )
-    else:
-        hint = "steps= sets the elements of a tile of a size; t2s.cycles counts single sizes"
+        return _shared_memory(name, device, at, failure.cycles, free)
     return UserError(
         f"the cycles of {name} on {device.name} have no formula",
         location=user_location(),
         expected="a polynomial in numbers of tiles that agrees with exact runs",
         given=f"{failure.cycles:,} cycles at {at}, where the closest one has {failure.predicted:,}",
-        hint=hint,
+        hint="steps= sets the elements of a tile of a size; t2s.cycles counts single sizes",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from t2s.core.validate import as_int, checked_seconds
 from t2s.driver.assignment_design import assignment_of
 from t2s.driver.compiled_kernel import Kernel
 from t2s.driver.simulate import simulate
-from t2s.driver.sparse_sample import Sample, sample_of
+from t2s.driver.sparse_bound import Bounds
 from t2s.driver.sparse_search_result import RANKS, Measurement, SparsePoint, SparseSearchResult
 from t2s.driver.sparse_space import (
     CompiledPoint,
@@ -38,7 +38,7 @@ from t2s.sparse_repr.notation.legality import extents_of
 from t2s.sparse_repr.notation.parse import parse_assignment, parse_format
 from t2s.sparse_repr.notation.symbols import Tensor
 from t2s.sparse_repr.tensors.interchange import tensor
-from t2s.sparse_repr.tensors.tensor import SparseTensor
+from t2s.sparse_repr.tensors.tensor import SparseTensor, from_coordinates
 from t2s.sparse_repr.tensors.tensor_files import read
 
 if TYPE_CHECKING:
@@ -50,6 +50,9 @@ LONG_RUN = 10**7
 
 FINALISTS, FINALIST_FACTOR = 5, 1.5
 """After a ranking by samples: the fewest points run in full, and how far behind they may be."""
+
+SAMPLE_SHARE, LEAST_SAMPLE = 16, 64
+"""A sample has one coordinate in so many, and at least so many coordinates."""
 
 FEW_CYCLES = 300
 """Runs that are cut after so many cycles are interpreted: native code takes longer to compile."""
@@ -76,11 +79,13 @@ def search(
 ) -> SparseSearchResult:
     """Find the order of loops, the formats, the lanes and the directives that take least cycles.
 
-    All points are run on the inputs, each until it ends or has taken as many cycles as the best
-    one so far, so the winner is the minimum of the space, in exact cycles.  If full runs take more
-    than ten million cycles, points are ranked by a sample instead, and the best are run in full:
-    at least 5, and all within 1.5 times the best sample.  A sample has 1/16 of the coordinates of
-    one variable, in all tensors, drawn evenly from rows sorted by length, with the longest row.
+    Points are run on the inputs in the order of a lower bound, which the coordinates of the inputs
+    give, each until it ends or has taken as many cycles as the best one so far; those whose bound
+    is not below that are not run.  So the winner is the minimum of the space, in exact cycles.  If
+    full runs take more than ten million cycles, points are ranked by a sample instead, and the best
+    are run in full: at least 5, and all within 1.5 times the best sample.  A sample has 1/16 of the
+    coordinates of one variable, in all tensors, drawn evenly from rows sorted by length, with the
+    longest row.
     The values of the winner are compared with numpy.
 
     Parameters
@@ -286,6 +291,8 @@ class _Search:
     refused: dict[str, int] = field(default_factory=dict)
     sampled: str = ""
     simulated: int = 0
+    bounds: list[int] = field(default_factory=list)
+    ruled_out: int = 0
     default: _Outcome | None = None
     default_text: str = "the declared formats without a schedule"
     _stored: dict[tuple[int, str, Format], Any] = field(default_factory=dict)
@@ -315,6 +322,7 @@ class _Search:
             kernel=self.points[best].kernel,
             points=tuple(point for _, point in ranked),
             refused=dict(self.refused),
+            ruled_out=self.ruled_out,
             default_cycles=None if default is None or cut else default.cycles,
             default_text=f"{self.default_text} take more than {default.cycles:,} cycles"
             if default is not None and cut
@@ -351,6 +359,7 @@ class _Search:
     def _measure(self) -> None:
         """Run all points in full, or by samples those that a sample does not rule out."""
         self._run_default()
+        self._bound()
         order = sorted(range(len(self.points)), key=self._promise)
         sample = None
         if self.default is None or not self.default.ended:
@@ -362,11 +371,23 @@ class _Search:
             self._report(done + 1, len(order))
 
     def _promise(self, index: int) -> tuple[object, ...]:
-        """A key that puts promising points first, so that others are cut early."""
-        candidate = self.points[index].candidate
+        """A key that puts promising points first, so that others are ruled out or cut early."""
+        bound, candidate = self.bounds[index], self.points[index].candidate
         formats = [format.letters for _, format in candidate.formats[1:]]
         dense_outside = sum(letters[:1] == "d" and "s" in letters for letters in formats)
-        return -candidate.lanes, bool(candidate.extra), -dense_outside, index
+        unknown = not bound
+        return unknown, bound, -candidate.lanes, bool(candidate.extra), -dense_outside, index
+
+    def _bound(self) -> None:
+        """The least cycles that each point may take; 0 where nothing is known."""
+        bounds = Bounds(inputs=self.inputs, extents=self.space.extents)
+        for point in self.points:
+            self._check_time(compiling=True)
+            try:
+                stored = self._all_stored(self.inputs, point.kernel.assignment)
+                self.bounds.append(bounds.of(point.kernel, stored))
+            except UserError:  # the run says why it is refused
+                self.bounds.append(0)
 
     def _run_default(self) -> None:
         assignment = self.space.assignment
@@ -416,9 +437,18 @@ class _Search:
     def _run_full(self, index: int) -> None:
         best = self._best()
         limit = None if best is None else self.full[best].cycles
+        if limit is not None and self.bounds[index] >= limit:
+            self.ruled_out += 1
+            return
         outcome = self._guarded(index, self.points[index].kernel, self.inputs, limit)
-        if outcome is not None:
-            self.full[index] = outcome
+        if outcome is None:
+            return
+        if outcome.ended and outcome.cycles < self.bounds[index]:
+            raise InternalError(
+                f"{self.points[index].candidate.schedule} takes {outcome.cycles:,} cycles, "
+                f"below {self.bounds[index]:,}"
+            )
+        self.full[index] = outcome
 
     def _run_sample(self, index: int, sample: Sample, limit: int | None) -> _Outcome:
         point = self.points[index]
@@ -444,9 +474,7 @@ class _Search:
     def _outcome(self, kernel: Kernel, inputs: Mapping[str, Any], limit: int | None) -> _Outcome:
         from t2s.simulator.report.errors import CycleLimitError
 
-        stored = {
-            name: self._as_stored(value, name, kernel.assignment) for name, value in inputs.items()
-        }
+        stored = self._all_stored(inputs, kernel.assignment)
         try:
             few = limit is not None and limit <= FEW_CYCLES
             engine = "python" if few else "native"
@@ -458,6 +486,9 @@ class _Search:
             return _Outcome(cycles=error.result.cycles, ended=False)
         self.simulated += cycles
         return _Outcome(cycles=cycles, ended=True)
+
+    def _all_stored(self, inputs: Mapping[str, Any], assignment: Assignment) -> dict[str, Any]:
+        return {name: self._as_stored(value, name, assignment) for name, value in inputs.items()}
 
     def _as_stored(self, value: Any, name: str, assignment: Assignment) -> Any:
         """An input in the format of a kernel, converted once."""
@@ -545,3 +576,95 @@ class _Search:
             given="; ".join(f"{count:,} points: {reason}" for reason, count in reasons[:5]),
             hint="name fewer tensors in fixed=, or raise blocks= if it is named",
         )
+
+
+# Samples: some coordinates of one variable, in all tensors.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """Inputs at ``count`` of the ``extent`` coordinates of a variable, renumbered from 0."""
+
+    variable: str
+    count: int
+    extent: int
+    inputs: dict[str, Any]
+    assignment: Assignment
+
+
+def sample_of(assignment: Assignment, inputs: Mapping[str, Any], seed: int) -> Sample | None:
+    """A sample of the rows of the largest sparse tensor; ``None`` if it has too few rows.
+
+    Rows are sorted by their number of entries, and one is drawn from each of equal groups; the
+    longest is always there.
+    """
+    if not inputs or not all(isinstance(tensor, SparseTensor) for tensor in inputs.values()):
+        return None
+    read = [access for access in accesses(assignment.value) if access.variables]
+    if not read:
+        return None
+    entries = {access: inputs[access.tensor].nnz for access in read}
+    sparse = [a for a in read if 2 * entries[a] <= prod(inputs[a.tensor].shape)]
+    largest = max(sparse or read, key=entries.__getitem__)
+    variable = largest.variables[0]
+    rows = inputs[largest.tensor].entries().modes[0]
+    extent = inputs[largest.tensor].shape[0]
+    count = max(LEAST_SAMPLE, -(-extent // SAMPLE_SHARE))
+    if count >= extent:
+        return None
+    chosen = stratified(np.bincount(rows, minlength=extent), count, seed)
+    position = np.full(extent, -1)
+    position[chosen] = np.arange(count)
+    taken: dict[str, Any] = {}
+    for access in read:
+        whole = inputs[access.tensor]
+        modes = [m for m, name in enumerate(access.variables) if name == variable]
+        if not modes or access.tensor in taken:
+            taken.setdefault(access.tensor, whole)
+            continue
+        table, values = whole.coordinates()
+        table = table.copy()
+        inside = values != whole.fill
+        for mode in modes:
+            table[:, mode] = position[table[:, mode]]
+            inside &= table[:, mode] >= 0
+        shape = tuple(count if m in modes else size for m, size in enumerate(whole.shape))
+        taken[access.tensor] = from_coordinates(
+            table[inside], values[inside], shape, whole.format, fill=whole.fill
+        )
+    taken |= {name: tensor for name, tensor in inputs.items() if name not in taken}
+    return Sample(
+        variable=variable,
+        count=count,
+        extent=extent,
+        inputs=taken,
+        assignment=_without_extent(assignment, variable, count),
+    )
+
+
+def stratified(lengths: np.ndarray[Any, Any], count: int, seed: int) -> np.ndarray[Any, Any]:
+    """Indices of ``count`` rows, in order: the longest, and one of each of equal groups."""
+    order = np.argsort(lengths, kind="stable")
+    groups = np.array_split(order[:-1], count - 1)
+    draw = np.random.default_rng(seed)
+    chosen = [int(group[draw.integers(len(group))]) for group in groups]
+    return np.sort(np.array([*chosen, int(order[-1])]))
+
+
+def _without_extent(assignment: Assignment, variable: str, count: int) -> Assignment:
+    """The assignment with ``count`` as the extent of a variable in declared shapes."""
+    every = (assignment.result, *accesses(assignment.value))
+    variables = {access.tensor: access.variables for access in every}
+    tensors = tuple(
+        declared
+        if declared.shape is None
+        else replace(
+            declared,
+            shape=tuple(
+                count if name == variable else size
+                for name, size in zip(variables[declared.name], declared.shape, strict=True)
+            ),
+        )
+        for declared in assignment.tensors
+    )
+    return replace(assignment, tensors=tensors)

@@ -89,6 +89,7 @@ class SparseSearchResult(NotebookDisplay):
     kernel: the compiled winner; all verbs take it with the inputs of the search.
     points: all that were tried, the winner first; see ``SparsePoint.measurement``.
     refused: how many points the compiler refused, by the first line of its error.
+    ruled_out: how many points were not run, because a lower bound showed that they are no better.
     default_cycles: of the declared formats without a schedule; ``None`` if these do not fit each
         other, or take more than ten million cycles, as ``saved`` says then.
     simulated_cycles: of all runs of the search.
@@ -104,6 +105,7 @@ class SparseSearchResult(NotebookDisplay):
     kernel: Kernel
     points: tuple[SparsePoint, ...]
     refused: Mapping[str, int]
+    ruled_out: int
     default_cycles: int | None
     default_text: str
     simulated_cycles: int
@@ -156,8 +158,12 @@ class SparseSearchResult(NotebookDisplay):
 
     @property
     def spent(self) -> str:
-        """What the search cost."""
-        return f"{counted(self.tried, 'point')} run, {self.simulated_cycles:,} cycles simulated"
+        """What the search cost, and what bounds and cut runs saved of it."""
+        full = sum(point.measurement is Measurement.FULL for point in self.points)
+        return (
+            f"{counted(self.tried, 'point')} run, {full:,} to the end; {self.ruled_out:,} ruled "
+            f"out by a bound; {self.simulated_cycles:,} cycles simulated"
+        )
 
     @property
     def saved(self) -> str:

@@ -35,6 +35,9 @@ SPLIT_FACTORS = (8, 32)
 
 DIRECTIVES = ("skip", "scan", "precompute", "split")
 
+LEFT_OUT = ("two directives at once", "lanes of inner loops", "vectors", "fused loops", "depths")
+"""What no search of this space tries."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
@@ -91,8 +94,10 @@ class SparseSpace:
             for name, letters in self.letters.items()
         )
         more = f", {', '.join(self.directives)}" if self.directives else ""
+        without = [kind for kind in DIRECTIVES if kind not in self.directives]
         return (
             f"all orders of {loops}; {stored}; up to {self.lanes} lanes of the outermost loop{more}"
+            f"; left out are {', '.join((*without, *LEFT_OUT))}"
         )
 
     def candidates(self) -> Iterator[tuple[Candidate, ...]]:

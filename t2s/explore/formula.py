@@ -37,8 +37,15 @@ _BASES = (1, 2, 3, 6, 12)
 """Numbers of tiles from which a formula may hold: a design that waits for an operator's latency,
 or fills its channels, only repeats after some tiles."""
 
+_LATER = (24, 48, 96, 192, 384)
+"""Numbers of tiles of one size from which another part may take longest: a product that is stored
+while the next one is summed waits for the store until sums are long enough."""
+
 _FARTHEST = 24
 """Checks have up to this many tiles more than the fitted runs."""
+
+_FAR = 1000
+"""One check for each size has this many tiles more of that size."""
 
 Count = Callable[[Mapping[str, int]], int]
 """Counts the cycles of a design at given sizes."""
@@ -101,10 +108,15 @@ class CyclesFormula(NotebookDisplay):
         whole = [f"{name} a multiple of {step}" for name, step in self.steps.items() if step > 1]
         return f"for {lower}" + (f", {', '.join(whole)}" if self.whole else "")
 
+    @property
+    def evidence(self) -> str:
+        """How it is known."""
+        return f"fitted to {self.runs} runs, checked at {self.checks} other sizes"
+
     def __str__(self) -> str:
         return (
             f"cycles of {self.design} on {self.device} = {self.expression}\n"
-            f"{self.range}; fitted to {self.runs} runs, equal to {self.checks} others"
+            f"{self.range}; {self.evidence}"
         )
 
     def _card(self) -> NotebookCard:
@@ -113,7 +125,7 @@ class CyclesFormula(NotebookDisplay):
             summary=(
                 ("cycles", str(self.expression)),
                 ("holds", self.range),
-                ("evidence", f"fitted to {self.runs} runs, equal to {self.checks} others"),
+                ("evidence", self.evidence),
             ),
         )
 
@@ -133,12 +145,12 @@ def fit_formula(
     """The simplest formula that agrees with ``checks`` runs besides those it is fitted to."""
     fitting = _Fitting(count=count, steps=steps)
     closest: NoFormula | None = None
-    for candidate in fitting.candidates():
-        bases = [candidate.base] * len(steps)
-        failure = fitting.checked(candidate, fitting.drawn(bases, checks, whole=True))
-        if failure is None:
-            return _formula(fitting, candidate, checks, design=design, device=device)
-        closest = min(filter(None, (closest, failure)), key=_distance)
+    for form, runs in fitting.forms():
+        for base in _BASES:
+            candidate, failure = fitting.fitted(form, [base] * len(steps), runs, checks)
+            if failure is None:
+                return _formula(fitting, candidate, checks, design=design, device=device)
+            closest = min(filter(None, (closest, failure)), key=_distance)
     assert closest is not None  # there is a candidate for every base
     return closest
 
@@ -187,9 +199,9 @@ def _tiles(name: str, step: int, ragged: bool) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class _Candidate:
-    """A polynomial over the numbers of tiles, fitted from ``base`` tiles on by some runs."""
+    """A polynomial over the numbers of tiles, fitted from ``bases`` tiles on by some runs."""
 
-    base: int
+    bases: tuple[int, ...]
     polynomial: Any
     runs: int
 
@@ -210,38 +222,55 @@ class _Fitting:
 
     def at_tiles(self, tiles: Sequence[int]) -> int:
         """The exact cycles at numbers of whole tiles."""
-        return self.cycles(tuple(q * s for q, s in zip(tiles, self.steps.values(), strict=True)))
+        return self.cycles(self.whole(tiles))
 
     @property
     def marks(self) -> list[Any]:
         """A symbol for the number of tiles of each size."""
         return [sympy.Symbol(f"q{number}") for number in range(len(self.steps))]
 
-    def candidates(self) -> Iterator[_Candidate]:
-        """Polynomials, those with the fewest runs first."""
-        forms = [(2, self.product_form)]
+    def forms(self) -> Iterator[tuple[Callable[[Sequence[int]], Any], int]]:
+        """Ways to fit a polynomial from some tiles on, and their runs; the fewest runs first."""
+        yield self.product_form, 2
         for degree in range(1, MOST_DEGREE + 1):
             runs = (degree + 1) ** len(self.steps)
             if runs <= MOST_RUNS:
-                forms.append((runs, partial(self.grid_form, degree)))
-        for runs, form in forms:
-            for base in _BASES:
-                yield _Candidate(base=base, polynomial=form(base), runs=runs)
+                yield partial(self.grid_form, degree), runs
 
-    def product_form(self, base: int) -> Any:
+    def fitted(
+        self, form: Callable[[Sequence[int]], Any], bases: list[int], runs: int, checks: int
+    ) -> tuple[_Candidate, NoFormula | None]:
+        """A candidate that agrees with checks near and far, or the first that it does not.
+
+        If it is only wrong far along one size, it is fitted from more tiles of that size on.
+        """
+        axis: int | None = None
+        while True:
+            candidate = _Candidate(bases=tuple(bases), polynomial=form(bases), runs=runs)
+            failure = self.checked(candidate, self.drawn(bases, checks, whole=True))
+            if failure is None:
+                far = [self.checked(candidate, [sizes]) for sizes in self.far(bases)]
+                failure = next(filter(None, far), None)
+                axis = None if failure is None else far.index(failure)
+            later = [base for base in _LATER if axis is not None and base > bases[axis]]
+            if failure is None or axis is None or not later:
+                return candidate, failure
+            bases[axis] = later[0]
+
+    def product_form(self, bases: Sequence[int]) -> Any:
         """``constant + interval * product of tiles``, through two runs."""
-        low, high = (self.at_tiles([q] * len(self.steps)) for q in (base, base + 1))
-        volume = [q ** len(self.steps) for q in (base, base + 1)]
-        interval = sympy.Rational(high - low, volume[1] - volume[0])
-        return low + interval * (sympy.Mul(*self.marks) - volume[0])
+        later = [base + 1 for base in bases]
+        low, high = self.at_tiles(bases), self.at_tiles(later)
+        interval = sympy.Rational(high - low, prod(later) - prod(bases))
+        return low + interval * (sympy.Mul(*self.marks) - prod(bases))
 
-    def grid_form(self, degree: int, base: int) -> Any:
+    def grid_form(self, degree: int, bases: Sequence[int]) -> Any:
         """The polynomial of a degree in each size: Newton's forward differences on a grid."""
         axes = range(len(self.steps))
         shape = (degree + 1,) * len(self.steps)
         values = np.empty(shape, object)
         for offsets in product(*map(range, shape)):
-            values[offsets] = self.at_tiles([base + offset for offset in offsets])
+            values[offsets] = self.at_tiles([b + o for b, o in zip(bases, offsets, strict=True)])
         for axis, order in product(axes, range(degree)):
             later = (slice(None),) * axis + (slice(order + 1, None),)
             values[later] = np.diff(values, axis=axis)[
@@ -249,7 +278,10 @@ class _Fitting:
             ]
         return sum(
             int(values[powers])
-            * prod(sympy.binomial(q - base, k) for q, k in zip(self.marks, powers, strict=True))
+            * prod(
+                sympy.binomial(mark - base, k)
+                for mark, base, k in zip(self.marks, bases, powers, strict=True)
+            )
             for powers in product(*map(range, shape))
         )
 
@@ -269,14 +301,41 @@ class _Fitting:
 
     def lowest(self, candidate: _Candidate, checks: int) -> list[int]:
         """The smallest number of tiles of each size from which a candidate holds."""
-        bases = [candidate.base] * len(self.steps)
-        for axis, smaller in product(range(len(bases)), _BASES):
-            if smaller >= bases[axis]:
-                continue
-            lower = [*bases[:axis], smaller, *bases[axis + 1 :]]
-            if self.checked(candidate, self.drawn(lower, checks, whole=True)) is None:
-                bases = lower
+        bases = list(candidate.bases)
+        for axis in range(len(bases)):
+            wrong, smaller = 0, 1
+            while smaller < bases[axis]:
+                lower = [*bases[:axis], smaller, *bases[axis + 1 :]]
+                if self.checked(candidate, self.below(lower, axis, bases[axis], checks)) is None:
+                    bases = lower
+                else:
+                    wrong = smaller
+                smaller = (wrong + bases[axis] + 1) // 2
         return bases
+
+    def below(
+        self, bases: Sequence[int], axis: int, until: int, checks: int
+    ) -> list[tuple[int, ...]]:
+        """Sizes from some numbers of tiles on, with fewer than ``until`` of one size."""
+        random = Random(f"{bases} {axis}")
+        tiles = [[base + more for base in bases] for more in (0, 1)]
+        tiles += [
+            [base + random.randint(0, MOST_DEGREE + 2) for base in bases] for _ in range(checks)
+        ]
+        for number, counts in enumerate(tiles):
+            counts[axis] = bases[axis] if number < 2 else random.randint(bases[axis], until - 1)
+        return [self.whole(counts) for counts in tiles]
+
+    def far(self, bases: Sequence[int]) -> list[tuple[int, ...]]:
+        """For each size many tiles of it, and some of the others."""
+        return [
+            self.whole([base + (_FAR if other == axis else 2) for other, base in enumerate(bases)])
+            for axis in range(len(bases))
+        ]
+
+    def whole(self, tiles: Sequence[int]) -> tuple[int, ...]:
+        """Sizes of whole tiles."""
+        return tuple(q * s for q, s in zip(tiles, self.steps.values(), strict=True))
 
     def agreeing(self, candidate: _Candidate, *, ragged: bool) -> int:
         """The number of runs with which a candidate agrees, of whole tiles unless ``ragged``."""

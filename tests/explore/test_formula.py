@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from random import Random
 from types import ModuleType
 from typing import Any
 
@@ -38,7 +39,7 @@ def row_sums() -> Func:
     return s.bound(i, 0, n)
 
 
-def matmul() -> Func:
+def matmul(side: int = 4) -> Func:
     """4 x 4 PEs, whose sums wait for the adder's latency on a real device."""
     A, B = ImageParam(Float(32), 2, name="A"), ImageParam(Float(32), 2, name="B")
     i, j, k, C = Var("i"), Var("j"), RDom(0, K, name="k"), Func("C")
@@ -46,8 +47,8 @@ def matmul() -> Func:
     C[i, j] += A[i, k] * B[k, j]
     ii, jj = t2s.variables("ii jj")
     A_loader, B_loader = t2s.funcs("A_loader B_loader")
-    C.bound(i, 0, n).bound(j, 0, m).split(i, i, ii, 4).split(j, j, jj, 4).unroll(ii, jj)
-    C.isolate_producer(A, A_loader).isolate_producer(B, B_loader)
+    C.bound(i, 0, n).bound(j, 0, m).split(i, i, ii, side).split(j, j, jj, side)
+    C.unroll(ii, jj).isolate_producer(A, A_loader).isolate_producer(B, B_loader)
     return C.forward(A_loader, jj).forward(B_loader, ii)
 
 
@@ -76,6 +77,20 @@ def test_sums_that_wait_for_an_adder_repeat_after_some_steps() -> None:
     for size in (5, 130):
         values = {"n": size, "K": formula.least["K"] + 1}
         assert formula(**values) == t2s.cycles(design, {**values, "m": 8}, device="arria10")
+
+
+@pytest.mark.slow
+def test_a_part_that_takes_longest_only_from_a_size_on() -> None:
+    """Results of 8 x 8 PEs leave one at a time: sums over 64 and more hide that."""
+    C, j, i = matmul(8), Var("jj"), Var("ii")
+    collector, unloader = t2s.funcs("collector unloader")
+    C.isolate_consumer_chain(collector, unloader)
+    collector.gather(C, j)
+    collector.gather(C, i)
+    formula = t2s.cycles_formula(C, [n, K], {"m": 16}, checks=4)
+    assert formula.least == {"n": 1, "K": 64}
+    for values in ({"n": 16, "K": 64}, {"n": 30, "K": 500}, {"n": 200, "K": 65}):
+        assert formula(**values) == t2s.cycles(C, {**values, "m": 16})
 
 
 def test_one_size_with_two_tiles_holds_for_their_common_multiples() -> None:
@@ -112,7 +127,8 @@ def test_shared_memory_has_no_formula() -> None:
     x, i, j, ii, y = ImageParam(Int(32), 2, name="x"), Var("i"), Var("j"), Var("ii"), Func("y")
     y[i, j] = x[i, j] + 1
     y.bound(i, 0, n).bound(j, 0, m).split(i, i, ii, 64).unroll(ii)
-    with pytest.raises(UserError, match="the cycles of y on arria10 have no formula") as caught:
+    refusal = "the cycles of y on arria10 have no formula: memory is shared"
+    with pytest.raises(UserError, match=refusal) as caught:
         t2s.cycles_formula(y, [n, m], device="arria10")
     assert "units compete for memory" in str(caught.value)
     unlimited = replace(DEVICES["arria10"], memory_bytes_per_second=None)
@@ -212,6 +228,24 @@ def test_published_designs_are_a_constant_and_an_interval_for_each_tile(
     formula = t2s.cycles_formula(design, sizes, device=device)
     tiles = sympy.Mul(*(sympy.Symbol(s.name, integer=True, positive=True) for s in sizes))
     assert formula.expression == interval * tiles + constants[device]
+    farthest = {1: 400, 2: 40, 3: 12, 4: 7}[len(sizes)]
+    draw = Random(5)
+    for _ in range(20):
+        values = {size.name: draw.randint(3, farthest) for size in sizes}
+        assert formula(**values) == t2s.cycles(design, values, device=device)
+
+
+@pytest.mark.slow
+def test_operands_that_all_pes_fetch_have_no_formula() -> None:
+    """8 x 8 PEs want 512 bytes in a cycle, of 158.6: increments have no period."""
+    A, B = ImageParam(Float(32), 2, name="A"), ImageParam(Float(32), 2, name="B")
+    i, j, k, C = Var("i"), Var("j"), RDom(0, K, name="k"), Func("C")
+    C[i, j] = 0.0
+    C[i, j] += A[i, k] * B[k, j]
+    ii, jj = t2s.variables("ii jj")
+    C.bound(i, 0, n).bound(j, 0, m).split(i, i, ii, 8).split(j, j, jj, 8).unroll(ii, jj)
+    with pytest.raises(UserError, match="have no formula: memory is shared"):
+        t2s.cycles_formula(C, [n, m, K], device="arria10")
 
 
 @pytest.mark.slow

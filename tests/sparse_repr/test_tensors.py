@@ -99,6 +99,17 @@ def test_blocks_of_a_matrix() -> None:
     assert np.array_equal(stored.convert(csr).to_dense(), array)
 
 
+def test_stored_zeros_stay_in_every_format() -> None:
+    """What a kernel computes on must not depend on the format in which an input comes."""
+    table = np.array([[0, 0], [0, 1], [0, 2], [1, 3], [2, 1]])
+    values = np.array([1.0, 0.0, 2.0, 0.0, 3.0])
+    stored = from_coordinates(table, values, (3, 4), csr)
+    for format in ("ss", "ss:1,0", "ds:1,0", coo(2)):
+        assert stored.convert(format).nnz == stored.nnz == 5
+        assert np.array_equal(stored.convert(format).convert(csr).coordinates()[0], table)
+    assert stored.convert("sd").convert(csr).nnz == 3  # zeros of dense levels are no entries
+
+
 def test_a_scalar_is_a_tensor() -> None:
     stored = tensor(2.5)
     assert stored.format == scalar

@@ -134,11 +134,16 @@ class SparseTensor(HasEntries, NotebookDisplay):
 
     def entries(self) -> Coordinates:
         """Entries in order, without values due to dense levels."""
+        table, values = self._entries_as_stored()
+        return in_order(self.shape, tuple(table.T), values)
+
+    def _entries_as_stored(self) -> tuple[Array, Array]:
+        """``coordinates()`` without zeros due to dense levels."""
         table, values = self.coordinates()
         if any(level.full for level in self.format.levels[-1:]):
             is_entry = values != self.fill
             table, values = table[is_entry], values[is_entry]
-        return in_order(self.shape, tuple(table.T), values)
+        return table, values
 
     def to_dense(self) -> Array:
         """The tensor as a numpy array."""
@@ -165,16 +170,15 @@ class SparseTensor(HasEntries, NotebookDisplay):
         return self.to_dense()
 
     def convert(self, format: Format | str) -> SparseTensor:
-        """The same tensor in another format; the tensor itself if that is the same.
+        """The same entries in another format; the tensor itself if that is the same.
 
-        Zeros due to dense levels are dropped.
+        Zeros that are stored stay, but for those due to a dense last level.
         """
         format = as_format(format)
         if format == self.format:
             return self
-        table, values = self.coordinates()
-        stored = values != self.fill
-        return from_coordinates(table[stored], values[stored], self.shape, format, fill=self.fill)
+        table, values = self._entries_as_stored()
+        return from_coordinates(table, values, self.shape, format, fill=self.fill)
 
     @property
     def table(self) -> Table:
