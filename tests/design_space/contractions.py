@@ -76,6 +76,19 @@ def banded(n: int, width: int) -> Func:
     return y.bound(i, 0, n)
 
 
+def banded_in_blocks(blocks: int, block: int, width: int) -> Func:
+    """As ``banded``, with rows of a block that start at the same column, as in examples/gbmv."""
+    A, x = ImageParam(Float(32), 2, name="A"), ImageParam(Float(32), 1, name="x")
+    y_in = ImageParam(Float(32), 1, name="y_in")
+    alpha, beta = Param(Float(32), name="alpha"), Param(Float(32), name="beta")
+    i, b, e = t2s.variables("i b e")
+    k, y, part = RDom(0, width, name="k"), Func("y"), Func("part")
+    part[b, e] = x[b * block + e]
+    y[i] = beta * y_in[i]
+    y[i] += alpha * (A[i, k] * part[i // block, k])
+    return y.bound(i, 0, blocks * block)
+
+
 def rank_one_update(n: int, m: int) -> Func:
     A, alpha = ImageParam(Float(32), 2, name="A"), Param(Float(32), name="alpha")
     x, y = ImageParam(Float(32), 1, name="x"), ImageParam(Float(32), 1, name="y")
@@ -92,6 +105,24 @@ def symmetric(n: int, depth: int) -> Func:
     C[i, j] = 0.0
     C[i, j] += A[i, k] * A[j, k]
     return C.bound(i, 0, n).bound(j, 0, n)
+
+
+def folded(blocks: int, block: int, depth: int) -> Func:
+    """The upper triangle of alpha * A * A' + beta * C, folded as in examples/syrk."""
+    A, C_in = ImageParam(Float(32), 2, name="A"), ImageParam(Float(32), 2, name="C_in")
+    alpha, beta = Param(Float(32), name="alpha"), Param(Float(32), name="beta")
+    i, j, ti, tj, e = t2s.variables("i j ti tj e")
+    k = RDom(0, depth, name="k")
+    C, A_row, A_column = t2s.funcs("C A_row A_column")
+    row, column, size = block * i + ti, block * (j - 1) + tj, blocks * block
+    row = t2s.select(i < j, row, size - 1 - row)
+    column = t2s.select(i < j, column, size - 1 - block - column)
+    A_row[i, j, ti, e] = A[row, e]
+    A_column[i, j, tj, e] = A[column, e]
+    C[i, j, ti, tj] = beta * C_in[row, column]
+    C[i, j, ti, tj] += alpha * A_row[i, j, ti, k] * A_column[i, j, tj, k]
+    C.bound(i, 0, blocks // 2).bound(j, 0, blocks + 1)
+    return C.bound(ti, 0, block).bound(tj, 0, block)
 
 
 def maxima(n: int, channels: int) -> Func:
@@ -174,8 +205,10 @@ KERNELS = {
     "1-D convolution": lambda: filtered(120, 24),
     "matrix times vector": lambda: matrix_vector(96, 70),
     "banded matrix times vector": lambda: banded(60, 40),
+    "banded matrix in blocks times vector": lambda: banded_in_blocks(4, 6, 16),
     "rank-1 update": lambda: rank_one_update(40, 70),
     "symmetric product": lambda: symmetric(26, 20),
+    "folded triangle": lambda: folded(4, 6, 16),
     "maxima": lambda: maxima(30, 20),
     "blur": lambda: blurred(20, 40),
     "gemm of 8-bit integers": lambda: narrow_gemm(30, 20, 24),

@@ -35,7 +35,17 @@ from t2s.driver.search import Found, _random_inputs, _Ranking, _Trial
 from t2s.driver.simulate import times
 from t2s.errors import T2SWarning, UserError
 from t2s.report.page.traffic import moved_bytes, operations_of, token_bytes, tokens_of
-from tests.design_space.contractions import KERNELS, convolution, gemm, mttkrp, ttm
+from tests.design_space.contractions import (
+    KERNELS,
+    banded_in_blocks,
+    capsules,
+    convolution,
+    folded,
+    gemm,
+    mttkrp,
+    ttm,
+    ttmc,
+)
 
 
 def space_of(
@@ -517,18 +527,35 @@ def test_a_cluster_finds_the_same_and_loses_nothing_with_a_worker(
     assert rows == gone.tried >= 3
 
 
+HAND = {
+    "gemm": (lambda: gemm(320, 256, 1024), (1280, 1369, 85_204), 65_848),
+    "gemm of 1000": (lambda: gemm(1000, 1000, 1000), (1280, 1369, 1_068_244), 782_000),
+    "mttkrp": (lambda: mttkrp(128, 72, (16, 64)), (1224, 179, 9_432), 8_601),
+    "ttm": (lambda: ttm((4, 32, 352), 512), (1408, 211, 18_568), 17_405),
+    "ttmc": (lambda: ttmc((8, 16, 80), (16, 32)), (1360, 195, 4_802), 4_400),
+    "convolution": (lambda: convolution((4, 20, 4, 128), 3, 32), (1280, 193, 10_708), 9_852),
+    "capsules": (lambda: capsules(4, 20, 2, (32, 64)), (1280, 193, 10_708), 9_900),
+    "gbmv": (lambda: banded_in_blocks(32, 16, 1056), (34, 54, 33_985), 28_632),
+    "syrk": (lambda: folded(4, 128, 256), (1152, 528, 42_644), 42_300),
+}
+"""Definition, blocks and cycles of the design in the examples, and cycles that are to be found."""
+
+
 @pytest.mark.slow
-def test_hand_designs_are_beaten() -> None:
+@pytest.mark.parametrize("kernel", HAND)
+def test_hand_designs_are_beaten(kernel: str) -> None:
     """The designs of the examples, at their sizes and with no more blocks than they take."""
-    cases = (
-        (gemm(320, 256, 1024), 1280, 1369, 66_532),  # by hand 85,204
-        (mttkrp(128, 72, (16, 64)), 1224, 179, 8_605),  # by hand 9,432
-        (ttm((4, 32, 352), 512), 1408, 211, 17_519),  # by hand 18,568
-    )
-    for func, dsp, ram, cycles in cases:
-        found = t2s.search(func, dsp=dsp, ram=ram, seconds=100, progress=False)
-        assert found.cycles <= cycles
-        assert found.gap <= 0.005
+    define, (dsp, ram, by_hand), enough = HAND[kernel]
+    found = t2s.search(define(), dsp=dsp, ram=ram, seconds=100, progress=False)
+    assert found.cycles <= enough < by_hand
+    assert found.gap <= (0.03 if kernel == "syrk" else 0.005)
+
+
+@pytest.mark.slow
+def test_ragged_sizes() -> None:
+    found = t2s.search(gemm(250, 130, 77), dsp=1280, ram=1369, seconds=100, progress=False)
+    assert found.cycles <= 2_530
+    assert found.gap <= 0.03
 
 
 def _with_directives() -> Func:
