@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from heapq import heappop, heappush
+from heapq import heappop, heappush, nsmallest
 from math import inf, prod
 from time import monotonic
 from typing import Any
@@ -31,8 +31,8 @@ from t2s.design_space.workers import Ending, ExecutorGone, WorkerDeath, Workers
 FIRST_ROWS = 16
 """Points of a family that wait in the queue; those behind them are computed again when needed."""
 
-_FIRST_POINTS, _FIRST_FAMILIES, _NEARLY = 6, 512, 0.1
-"""Before all others so many points are timed, of so many families, whose bound is so near."""
+_FIRST_POINTS, _FIRST_WITH_DRAM, _FIRST_FAMILIES = 6, 24, 512
+"""Before all others so many points are timed, of so many families with the least estimates."""
 
 
 class Objective(Enum):
@@ -336,22 +336,20 @@ class _Candidates:
 
 
 def _promising(state: Search, families: Sequence[Family]) -> list[Candidate]:
-    """The points of the first families that are estimated to be the fastest.
+    """The points that are estimated to be the fastest.
 
     Many points have nearly the same bound, and those that keep memory busy are far above it.
     """
     space = state.space
-    limit = (1 + _NEARLY) * families[0].bound if families else 0
     found: list[tuple[float, Family, int, Costs]] = []
-    for family in families[:_FIRST_FAMILIES]:
-        if family.bound > limit:
-            break
-        costs = space.costs(space.shapes(family), family.ways)
+    for family in nsmallest(_FIRST_FAMILIES, families, key=lambda family: family.estimate):
+        costs = space.costs_of(family)
         legal = np.flatnonzero(costs.legal)
         if len(legal):
             estimates = space.estimate(costs)[legal]
             at = int(estimates.argmin())
             found.append((float(estimates[at]), family, int(legal[at]), costs))
+    first = _FIRST_POINTS if space.device.memory is None else _FIRST_WITH_DRAM
     found.sort(key=lambda item: (item[0], int(item[3].ram[item[2]]), int(item[3].bytes[item[2]])))
 
     def dynamic(family: Family, row: int, costs: Costs) -> float:
@@ -370,7 +368,7 @@ def _promising(state: Search, families: Sequence[Family]) -> list[Candidate]:
             bytes=int(costs.bytes[row]),
             dynamic=dynamic(family, row, costs),
         )
-        for _, family, row, costs in found[:_FIRST_POINTS]
+        for _, family, row, costs in found[:first]
     ]
 
 
@@ -484,7 +482,7 @@ class _Queue:
     def _refill(self, batch: _Batch) -> None:
         """Compute the next rows of a batch, twice as many each time, without those that are cut."""
         shapes, ways = self.space.shapes(batch.family), batch.family.ways
-        costs = self.space.costs(shapes, ways)
+        costs = self.space.costs_of(batch.family)
         if not batch.taken:
             self.state.bounded += len(shapes)
         dynamic, value = np.zeros(len(shapes)), costs.bound

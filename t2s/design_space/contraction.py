@@ -58,7 +58,8 @@ class SearchedOperand:
 
     ``varies`` are the loops on which the element that is read depends; ``adjacent`` those along
     which one element follows on the other in memory.  ``stored`` says whether it is an array in
-    memory, and not the value of a Func.
+    memory, and not the value of a Func, and ``distinct`` whether it has another element for all
+    values of the loops.
     """
 
     name: str
@@ -67,6 +68,7 @@ class SearchedOperand:
     adjacent: frozenset[str]
     indices: tuple[Expr, ...]
     stored: bool
+    distinct: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,6 +295,7 @@ def _loop(
             "constant bounds for each loop of a searched Func",
             f"{name} with other loops in its bounds",
             update.location,
+            "compute the whole rectangle, or fold a triangle into one, as examples/syrk does",
         )
     return SearchedLoop(name=name, minimum=constant[0], extent=constant[1])
 
@@ -310,13 +313,15 @@ def _operands(
                 location,
                 "for sparse tensors see t2s.sparse.search",
             )
+        stored = all(read.source != function.name for function in program.functions)
         yield SearchedOperand(
             name=read.source,
             type=read.type,
             varies=frozenset().union(*map(index_names, read.indices)),
             adjacent=_adjacent(read, program),
             indices=read.indices,
-            stored=all(read.source != function.name for function in program.functions),
+            stored=stored,
+            distinct=stored and _distinct(read),
         )
 
 
@@ -331,6 +336,14 @@ def _adjacent(read: Read, program: TemporalProgram) -> frozenset[str]:
     *outer, last = read.indices
     apart = frozenset().union(*map(index_names, outer))
     return frozenset(name for name in names - apart if _step(last, name) == 1)
+
+
+def _distinct(read: Read) -> bool:
+    """Whether each loop has a subscript of its own."""
+    forms = [linear_form(index) for index in read.indices]
+    names = [tuple(form[0]) if form is not None else ("", "") for form in forms]
+    alone = [loop for loops in names for loop in loops]
+    return all(len(loops) <= 1 for loops in names) and len(set(alone)) == len(alone)
 
 
 def _step(subscript: Expr, loop: str) -> int | None:

@@ -27,7 +27,7 @@ definition's, buffers for more than one step of the reduction, other depths of F
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, product
 from math import ceil, lcm, prod
@@ -94,23 +94,29 @@ class Ways:
 class Family:
     """PEs along each output loop, the vector length and the ways: designs with any tiles.
 
-    ``bound`` is a bound for all of them.
+    ``bound`` is a bound for all of them, ``estimate`` what the best of them may take.
     """
 
     pes: tuple[int, ...]
     lanes: int
     ways: Ways
     bound: int
+    estimate: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class Costs:
-    """Of points, a row each: lower bounds in cycles, blocks, bytes moved, and which are legal."""
+    """Of points, a row each: lower bounds in cycles, blocks, bytes moved, and which are legal.
+
+    ``bytes`` are those of the elements that are loaded and stored, ``traffic`` those of the lines
+    of a DRAM that they are in, as far as a point tells.
+    """
 
     bound: Columns
     dsp: Columns
     ram: Columns
     bytes: Columns
+    traffic: Columns
     legal: np.ndarray[Any, np.dtype[np.bool_]]
 
 
@@ -140,11 +146,14 @@ class _Nest:
 class _Load:
     """What an operand costs.
 
+    Of its ``bytes`` a DRAM moves at least ``least``, and is expected to move ``lines``.
     Before the first step ``first`` bytes are loaded in ``fill`` cycles; the last PE begins ``skew``
     cycles after the first one; ``streamed`` are the cycles from the first load to the last step.
     """
 
     bytes: Columns
+    least: Columns
+    lines: Columns
     first: Columns
     fill: Columns
     skew: Columns
@@ -163,6 +172,7 @@ class _Drain:
     """
 
     bytes: Columns
+    lines: Columns
     tail: Columns
     stalls: Columns
     streamed: Columns
@@ -203,13 +213,14 @@ class Space:
             for ways in self.ways():
                 costs = self.costs(shapes, ways, of_family=True)
                 rows = np.flatnonzero(costs.legal)
+                columns = (pes, costs.bound, self.estimate(costs))
                 families += [
-                    Family(pes=tuple(along), lanes=lanes, ways=ways, bound=bound)
-                    for along, bound in zip(
-                        pes[rows].tolist(), costs.bound[rows].tolist(), strict=True
+                    Family(pes=tuple(along), lanes=lanes, ways=ways, bound=bound, estimate=estimate)
+                    for along, bound, estimate in zip(
+                        *(column[rows].tolist() for column in columns), strict=True
                     )
                 ]
-        return sorted(families, key=lambda family: family.bound)
+        return sorted(families, key=lambda family: (family.bound, family.estimate))
 
     def _pes(self, lanes: int) -> Iterator[tuple[int, ...]]:
         """PEs along each output loop."""
@@ -317,6 +328,9 @@ class Space:
         computed = np.maximum(computed + np.maximum(skew, left.tail), left.streamed)
         bound = self._latency_of_loads + nest.after + np.maximum(computed, self._moving(loaded))
         bound = np.maximum(bound, self._moving(moved) + self._latency_of_stores)
+        if self.device.memory is not None:
+            least = sum((load.least for load in loads), left.bytes)
+            bound = np.maximum(bound, self._moving_lines(least))
         pe = self._dsp(nest.array, nest.lanes, {n: each.pe for n, each in self.dsp.items()})
         dsp = sum((load.dsp for load in loads), pe)
         ram = sum((load.ram for load in loads), left.ram)
@@ -327,7 +341,13 @@ class Space:
             legal &= dsp <= self.budget.dsp
         if self.budget.ram is not None:
             legal &= ram <= self.budget.ram
-        return Costs(bound=bound, dsp=dsp, ram=ram, bytes=moved, legal=legal)
+        traffic = sum((load.lines for load in loads), left.lines)
+        return Costs(bound=bound, dsp=dsp, ram=ram, bytes=moved, traffic=traffic, legal=legal)
+
+    def costs_of(self, family: Family) -> Costs:
+        """The costs of all points of a family."""
+        costs = self.costs(self.shapes(family), family.ways)
+        return replace(costs, bound=np.maximum(costs.bound, family.bound))
 
     def _nest(self, shapes: Shapes, of_family: bool) -> _Nest:
         lanes = shapes.lanes
@@ -356,6 +376,7 @@ class Space:
         bits = self._vector(operand, nest.lanes) * operand.type.bits
         busy = self._unit_cycles(bits // 8)
         none = np.zeros_like(own)
+        kept = np.where(varies, nest.tiles, 1).prod(axis=1)
         steps = nest.blocks * nest.results * nest.sums
         match feed:
             case Feed.DIRECT:
@@ -364,7 +385,6 @@ class Space:
                 units, tokens, legal = own, steps * own, own < nest.array
         if feed.buffers:
             units = own if feed is Feed.BUFFERED_APART else np.ones_like(own)
-            kept = np.where(varies, nest.tiles, 1).prod(axis=1)
             streams = self._sums_of(operand, nest.lanes)
             tokens = nest.blocks * kept * own * streams
             legal = self._reuses(operand, nest.results, kept) | nest.any_tiles
@@ -375,8 +395,12 @@ class Space:
             steps_after = (nest.sums // streams - 1) * least_step + nest.held
         ram = units * self._ram(np.full_like(own, self._burst), bits)
         blocks = {n: each.loader.get(operand.name, Fraction(0)) for n, each in self.dsp.items()}
+        owners = nest.array if feed is Feed.DIRECT else own
+        run = self._run(nest, varies, operand.adjacent, feed is Feed.BUFFERED)
         return _Load(
             bytes=tokens * bits // 8,
+            least=self._least_moved(nest, operand, owners * kept, units),
+            lines=self._lines(tokens, bits // 8, run) if operand.stored else tokens * bits // 8,
             first=buffered * own * bits // 8 if feed.buffers else none,
             fill=buffered * own // units if feed.buffers else none,
             skew=none if feed is Feed.DIRECT else np.where(varies, 0, nest.pes - 1).sum(axis=1),
@@ -386,12 +410,58 @@ class Space:
             legal=legal,
         )
 
+    def _least_moved(
+        self, nest: _Nest, operand: SearchedOperand, elements: Columns, units: Columns
+    ) -> Columns:
+        """The least bytes that a DRAM moves for an operand.
+
+        A block has so many ``elements`` for each iteration of the reductions.  A unit does not ask
+        again for the line that it has, and where reads join others units share lines.
+        """
+        memory = self.device.memory
+        if memory is None or not operand.distinct or memory.open_bursts:
+            return np.zeros_like(elements)
+        vector = self._vector(operand, nest.lanes)
+        for loop in self.contraction.reductions:
+            if loop.name in operand.varies:
+                along = loop.name == self.contraction.vector_loop
+                elements = elements * -(-loop.extent // (vector if along else 1))
+        of_block = elements * vector * operand.type.bits // 8 - units * memory.line_bytes
+        moved: Columns = nest.blocks * np.maximum(0, of_block)
+        return moved
+
+    def _run(self, nest: _Nest, varies: Any, adjacent: frozenset[str], by_one: bool) -> Columns:
+        """Tokens of a unit in a row that are adjacent in memory; ``by_one`` unit for all PEs."""
+        run, open_ = np.ones_like(nest.array), np.ones(len(nest.array), bool)
+        for at in reversed(range(len(self.contraction.outputs))):
+            if varies[at]:
+                pes = nest.pes[:, at]
+                count = nest.tiles[:, at] * (pes if by_one else 1)
+                if self.contraction.outputs[at].name in adjacent:
+                    run = np.where(open_ & (by_one | (pes == 1)), count, run)
+                open_ = open_ & (count == 1)
+        innermost = self.contraction.reductions[-1:]
+        if any(loop.name in adjacent for loop in innermost):
+            run = np.where(open_, self._sums(nest.lanes), run)
+        return run
+
+    def _lines(self, tokens: Columns, width: Columns, run: Columns) -> Columns:
+        """Bytes of the lines of tokens, of which so many in a ``run`` are adjacent."""
+        if self.device.memory is None:
+            return tokens * width
+        line = self.device.memory.line_bytes
+        lines: Columns = tokens * -(-run * width // line) * line // run
+        return lines
+
     def _initial_load(self, nest: _Nest, operand: SearchedOperand) -> _Load:
         """What it costs to load what reductions start from: each PE does for each result."""
         bits = self._vector(operand, nest.lanes) * operand.type.bits
         none = np.zeros_like(nest.array)
+        moved = nest.blocks * nest.results * nest.array * bits // 8
         return _Load(
-            bytes=nest.blocks * nest.results * nest.array * bits // 8,
+            bytes=moved,
+            least=none,
+            lines=moved,
             first=none,
             fill=none,
             skew=none,
@@ -414,6 +484,7 @@ class Space:
             waiting = self._ram(np.where(waits, held + 1, 0), bits)
             return _Drain(
                 bytes=stored * bits // 8,
+                lines=self._lines(stored // vector, vector * self._bits // 8, np.ones_like(array)),
                 tail=np.maximum(0, array * held // vector - held),
                 stalls=np.zeros_like(array),
                 streamed=stored // vector,
@@ -428,8 +499,11 @@ class Space:
         # results of a tile leave in one step, more of them than memory takes
         late = np.maximum(0, held - self._depth(drain, held) - nest.after)
         stalls = self._moving(late * array * bits // 8) - held - 4 * skew
+        every = np.ones(len(self.contraction.outputs), bool)
+        run = self._run(nest, every, frozenset(filter(None, self.contraction.stored[-1:])), False)
         return _Drain(
             bytes=stored * bits // 8,
+            lines=self._lines(stored, bits // 8, run),
             tail=np.maximum(0, self._moving(array * held * bits // 8) - held),
             stalls=np.maximum(0, stalls),
             streamed=np.zeros_like(array),
@@ -482,6 +556,17 @@ class Space:
         cycles: Columns = -(-moved * bandwidth.denominator // bandwidth.numerator)
         return cycles
 
+    def _moving_lines(self, moved: Columns) -> Columns:
+        """The least cycles in which a DRAM moves so many bytes, without writes that it holds."""
+        memory = self.device.memory
+        if memory is None:
+            return np.zeros_like(moved)
+        held = memory.write_queue * memory.channels * memory.burst_bytes
+        peak = memory.peak_bytes_per_second / self.device.clock_hz
+        moved = np.maximum(0, moved - held)
+        cycles: Columns = moved * peak.denominator // peak.numerator
+        return cycles
+
     def _depth(self, drain: Drain, results: Columns) -> Columns:
         """The FIFO from a PE to its store unit, in results."""
         if drain is Drain.QUEUED:
@@ -490,8 +575,9 @@ class Space:
 
     def estimate(self, costs: Costs) -> Any:
         """Cycles to expect: the busier memory is, the more PEs wait for it."""
-        busy = self._moving(costs.bytes) / np.maximum(1, costs.bound)
-        return costs.bound * (1 + busy**4 / 4)
+        moving = self._moving(costs.traffic) + self._moving_lines(costs.traffic)
+        busy = moving / np.maximum(1, costs.bound)
+        return np.maximum(costs.bound, moving) * (1 + np.minimum(busy, 1) ** 4 / 4)
 
     # blocks
 

@@ -31,7 +31,7 @@ from t2s.core.expr import Apply
 from t2s.core.location import user_location
 from t2s.core.ops import Op
 from t2s.core.progress import ProgressBar
-from t2s.core.validate import as_int
+from t2s.core.validate import as_int, checked_seconds
 from t2s.core.walk import walk
 from t2s.design_space.branch_and_bound import Objective, Search, Timed, best_first
 from t2s.design_space.contraction import Contraction, contraction_of, with_single_reads
@@ -76,7 +76,9 @@ def search(
 
     Parameters
     ----------
-    design: a Func without directives: ``C[i, j] = 0`` and ``C[i, j] += term`` over constant bounds.
+    design: a Func without directives over constant bounds: ``C[i, j] = 0`` and
+        ``C[i, j] += term``, the same with ``-=``, ``*=``, ``t2s.min`` or ``t2s.max``, or
+        ``C[i, j] = term`` alone.
     inputs: values of the integer ``Param`` objects in its bounds.
     device, memory: as for ``t2s.cycles``; the device needs DSP and RAM blocks to count.
     objective: ``"time"``: the fewest cycles, of these the fewest RAM blocks, DSP blocks and bytes;
@@ -107,13 +109,7 @@ def search(
     _check_fabric(target)
     goal = _objective(objective, energy)
     limits = _budget(budget, dsp, ram, target)
-    if not (isinstance(seconds, int | float) and seconds > 0):
-        raise UserError(
-            "seconds= must be a positive number",
-            location=user_location(),
-            expected="the time after which the best design so far is returned",
-            given=repr(seconds),
-        )
+    limit = checked_seconds("seconds=", seconds)
     prices = None if energy is None else checked_prices(energy)
     trial = _Trial(design, contraction, constants, target)
     space = Space(contraction=contraction, device=target, budget=limits, dsp=trial.dsp_blocks())
@@ -122,7 +118,7 @@ def search(
         state = best_first(
             space,
             trial.outcome,
-            seconds=seconds,
+            seconds=limit,
             objective=goal,
             energy=None if prices is None else trial.energy(prices, space),
             executor=executor,
@@ -388,7 +384,7 @@ def _objective(name: object, energy: object) -> Objective:
     goals = {goal.value: goal for goal in Objective}
     if not isinstance(name, str) or name not in goals:
         raise UserError(
-            "objective= is nothing that a search looks for",
+            "objective= must be the name of an objective",
             location=user_location(),
             expected='"time", "front" or "energy"',
             given=repr(name),
