@@ -343,7 +343,7 @@ def _promising(state: Search, families: Sequence[Family]) -> list[Candidate]:
     space = state.space
     found: list[tuple[float, Family, int, Costs]] = []
     for family in nsmallest(_FIRST_FAMILIES, families, key=lambda family: family.estimate):
-        costs = space.costs_of(family)
+        costs = space.costs_of(family, space.shapes(family))
         legal = np.flatnonzero(costs.legal)
         if len(legal):
             estimates = space.estimate(costs)[legal]
@@ -482,7 +482,7 @@ class _Queue:
     def _refill(self, batch: _Batch) -> None:
         """Compute the next rows of a batch, twice as many each time, without those that are cut."""
         shapes, ways = self.space.shapes(batch.family), batch.family.ways
-        costs = self.space.costs_of(batch.family)
+        costs = self.space.costs_of(batch.family, shapes)
         if not batch.taken:
             self.state.bounded += len(shapes)
         dynamic, value = np.zeros(len(shapes)), costs.bound

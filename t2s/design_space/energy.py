@@ -104,10 +104,9 @@ def counts(
 ) -> dict[str, Columns]:
     """The counts of each kind but cycles."""
     outputs, lanes = space.contraction.outputs, shapes.lanes
-    blocks = (-(-space._extents_of(lanes) // (shapes.pes * shapes.tiles))).prod(axis=1)
-    sums = space._sums(lanes)
-    results, array = shapes.tiles.prod(axis=1), shapes.pes.prod(axis=1)
-    steps = blocks * results * sums
+    nest = space.nest(shapes)
+    blocks, array = nest.blocks, nest.array
+    steps = blocks * nest.results * nest.sums
     channel = np.zeros(len(shapes), np.int64)
     ram = channel.copy()
     for operand, feed in zip(space.contraction.operands, ways.feeds, strict=True):
@@ -128,8 +127,8 @@ def counts(
                 streamed = _streamed(space, operand, shapes, blocks, own, varies)
                 ram += (streamed + steps * own) * width
                 channel += (streamed + steps * array) * width
-    stored = blocks * results * array
-    width = space._results_of_vector(lanes) * space.contraction.type.bits // 8
+    stored = blocks * nest.results * array
+    width = nest.bits // 8
     channel += stored * width
     for operand in space.contraction.initial:
         channel += stored * space._vector(operand, lanes) * operand.type.bits // 8

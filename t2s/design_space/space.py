@@ -121,7 +121,7 @@ class Costs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Nest:
+class Nest:
     """The loop nests of shapes.
 
     ``step`` has the cycles of a step of the reduction, ``held`` what a PE holds at once, ``bits``
@@ -310,7 +310,7 @@ class Space:
         With tiles so large that there is one block, ``of_family`` has the least that any tiles
         cost: nothing is loaded twice, and what a PE or a buffer holds is as little as possible.
         """
-        nest = self._nest(shapes, of_family)
+        nest = self.nest(shapes, of_family=of_family)
         feeds = zip(self.contraction.operands, ways.feeds, strict=True)
         loads = [self._load(nest, operand, feed) for operand, feed in feeds]
         loads += [self._initial_load(nest, operand) for operand in self.contraction.initial]
@@ -344,17 +344,18 @@ class Space:
         traffic = sum((load.lines for load in loads), left.lines)
         return Costs(bound=bound, dsp=dsp, ram=ram, bytes=moved, traffic=traffic, legal=legal)
 
-    def costs_of(self, family: Family) -> Costs:
-        """The costs of all points of a family."""
-        costs = self.costs(self.shapes(family), family.ways)
+    def costs_of(self, family: Family, shapes: Shapes) -> Costs:
+        """The costs of points of a family."""
+        costs = self.costs(shapes, family.ways)
         return replace(costs, bound=np.maximum(costs.bound, family.bound))
 
-    def _nest(self, shapes: Shapes, of_family: bool) -> _Nest:
+    def nest(self, shapes: Shapes, *, of_family: bool = False) -> Nest:
+        """The loop nests of shapes."""
         lanes = shapes.lanes
         # padding is computed, loaded and stored as all else
         blocks = -(-self._extents_of(lanes) // (shapes.pes * shapes.tiles))
         results = shapes.tiles.prod(axis=1)
-        return _Nest(
+        return Nest(
             pes=shapes.pes,
             tiles=shapes.tiles,
             lanes=lanes,
@@ -369,7 +370,7 @@ class Space:
             any_tiles=of_family,
         )
 
-    def _load(self, nest: _Nest, operand: SearchedOperand, feed: Feed) -> _Load:
+    def _load(self, nest: Nest, operand: SearchedOperand, feed: Feed) -> _Load:
         """What it costs to bring an operand to the PEs."""
         varies = np.array([loop.name in operand.varies for loop in self.contraction.outputs], bool)
         own = np.where(varies, nest.pes, 1).prod(axis=1)  # PEs with elements of their own
@@ -411,7 +412,7 @@ class Space:
         )
 
     def _least_moved(
-        self, nest: _Nest, operand: SearchedOperand, elements: Columns, units: Columns
+        self, nest: Nest, operand: SearchedOperand, elements: Columns, units: Columns
     ) -> Columns:
         """The least bytes that a DRAM moves for an operand.
 
@@ -430,7 +431,7 @@ class Space:
         moved: Columns = nest.blocks * np.maximum(0, of_block)
         return moved
 
-    def _run(self, nest: _Nest, varies: Any, adjacent: frozenset[str], by_one: bool) -> Columns:
+    def _run(self, nest: Nest, varies: Any, adjacent: frozenset[str], by_one: bool) -> Columns:
         """Tokens of a unit in a row that are adjacent in memory; ``by_one`` unit for all PEs."""
         run, open_ = np.ones_like(nest.array), np.ones(len(nest.array), bool)
         for at in reversed(range(len(self.contraction.outputs))):
@@ -453,7 +454,7 @@ class Space:
         lines: Columns = tokens * -(-run * width // line) * line // run
         return lines
 
-    def _initial_load(self, nest: _Nest, operand: SearchedOperand) -> _Load:
+    def _initial_load(self, nest: Nest, operand: SearchedOperand) -> _Load:
         """What it costs to load what reductions start from: each PE does for each result."""
         bits = self._vector(operand, nest.lanes) * operand.type.bits
         none = np.zeros_like(nest.array)
@@ -471,7 +472,7 @@ class Space:
             legal=np.ones(len(none), bool),
         )
 
-    def _drain(self, nest: _Nest, drain: Drain, skew: Columns) -> _Drain:
+    def _drain(self, nest: Nest, drain: Drain, skew: Columns) -> _Drain:
         """What it costs to store results."""
         array, held, bits = nest.array, nest.held, nest.bits
         stored = nest.blocks * nest.results * array

@@ -246,7 +246,7 @@ class Found(NotebookDisplay):
         """The timed designs: cycles against ``"dsp"`` or ``"ram"`` blocks, or ``"bytes"``."""
         if cost not in (names := {"dsp": "DSP blocks", "ram": "RAM blocks", "bytes": "bytes"}):
             raise UserError(
-                "there is no picture of this cost",
+                "cost= must be one of the costs that a picture shows",
                 location=user_location(),
                 expected=f"one of {', '.join(map(repr, names))}",
                 given=repr(cost),

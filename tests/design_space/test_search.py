@@ -299,7 +299,7 @@ def test_why_others_lost(found: Found, tmp_path: Path) -> None:
         assert title in page
     assert "Where the cycles went" in page
     assert found.designs[1].decisions in page
-    with pytest.raises(UserError, match="no picture of this cost"):
+    with pytest.raises(UserError, match="cost= must be one of the costs that a picture shows"):
         found.picture("cycles")
 
 
