@@ -23,6 +23,11 @@ from t2s.core.expr import (
     Expr,
     Index,
     Read,
+    Select,
+    any_holds,
+    apply,
+    conjunction,
+    const,
     index_names,
     is_associative,
     reads,
@@ -33,8 +38,8 @@ from t2s.core.location import SourceLocation, user_location
 from t2s.core.names import NameSupply
 from t2s.core.ops import OPERATORS, Op
 from t2s.core.printer import show
-from t2s.core.types import INT32, Type
-from t2s.core.walk import Term, rewrite
+from t2s.core.types import BOOL, INT32, Type
+from t2s.core.walk import Term, children, rewrite
 from t2s.func.collect import needed_funcs
 from t2s.func.expressions import Expression, Symbol
 from t2s.func.freeze import freeze
@@ -59,7 +64,8 @@ class SearchedOperand:
     ``varies`` are the loops on which the element that is read depends; ``adjacent`` those along
     which one element follows on the other in memory.  ``stored`` says whether it is an array in
     memory, and not the value of a Func, and ``distinct`` whether it has another element for all
-    values of the loops.
+    values of the loops.  Where all reads are in branches of a select about loops, it is read under
+    the ``condition`` only; ``loaded`` is that of what a Func reads.
     """
 
     name: str
@@ -69,6 +75,8 @@ class SearchedOperand:
     indices: tuple[Expr, ...]
     stored: bool
     distinct: bool
+    condition: Expr | None
+    loaded: Expr | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,6 +311,7 @@ def _loop(
 def _operands(
     func: ScheduledFunc, value: Expr, program: TemporalProgram, location: SourceLocation
 ) -> Iterator[SearchedOperand]:
+    conditions = _conditions(value)
     for read in dict.fromkeys(reads(value)):
         inside = next((inner for index in read.indices for inner in reads(index)), None)
         if inside is not None:
@@ -314,6 +323,7 @@ def _operands(
                 "for sparse tensors see t2s.sparse.search",
             )
         stored = all(read.source != function.name for function in program.functions)
+        condition = conditions[read.source, read.indices]
         yield SearchedOperand(
             name=read.source,
             type=read.type,
@@ -322,7 +332,45 @@ def _operands(
             indices=read.indices,
             stored=stored,
             distinct=stored and _distinct(read),
+            condition=condition,
+            loaded=conjunction(condition, _loaded(read, program)),
         )
+
+
+def _conditions(
+    value: Expr, outer: Expr | None = None
+) -> dict[tuple[str, tuple[Expr, ...]], Expr | None]:
+    """What has to hold of the loops for each read of a value; ``None`` if nothing has to."""
+    match value:
+        case Read(source=source, indices=indices):
+            return {(source, indices): outer}
+        case Select(condition=condition, if_true=first, if_false=second) if not reads(condition):
+            other = apply(Op.NOT, condition)
+            branches = [(first, conjunction(outer, condition)), (second, conjunction(outer, other))]
+        case _:
+            branches = [(child, outer) for child in children(value) if isinstance(child, Expr)]
+    found: dict[tuple[str, tuple[Expr, ...]], Expr | None] = {}
+    for branch, inside in branches:
+        for read, holds in _conditions(branch, inside).items():
+            before = found.setdefault(read, holds)
+            if before is not None and before != holds:
+                found[read] = None if holds is None else any_holds(before, holds)
+    return found
+
+
+def _loaded(read: Read, program: TemporalProgram) -> Expr | None:
+    """What has to hold for a Func to load what it reads; never where its reads differ in that."""
+    for function in program.functions:
+        if function.name == read.source:
+            arguments = dict(zip(function.arguments, read.indices, strict=True))
+            value = substitute(function.initial.value, arguments)
+            conditions = _conditions(value)
+            loaded = {
+                conjunction(conditions[inner.source, inner.indices], _loaded(inner, program))
+                for inner in reads(value)
+            }
+            return const(False, BOOL) if len(loaded) > 1 else next(iter(loaded), None)
+    return None
 
 
 def _adjacent(read: Read, program: TemporalProgram) -> frozenset[str]:

@@ -128,7 +128,7 @@ def counts(
                 ram += (streamed + steps * own) * width
                 channel += (streamed + steps * array) * width
     stored = blocks * nest.results * array
-    width = nest.bits // 8
+    width = nest.bytes
     channel += stored * width
     for operand in space.contraction.initial:
         channel += stored * space._vector(operand, lanes) * operand.type.bits // 8

@@ -26,18 +26,19 @@ definition's, buffers for more than one step of the reduction, other depths of F
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property, lru_cache
 from itertools import combinations, product
 from math import ceil, lcm, prod
 from typing import Any
 
 import numpy as np
 
-from t2s.core.expr import Expr, Read
-from t2s.core.walk import children
-from t2s.design_space.contraction import Contraction, SearchedOperand
+from t2s.core.expr import Expr, Parameter, Read, conjunction, evaluate, index_names, reads
+from t2s.core.walk import children, walk
+from t2s.design_space.contraction import Contraction, SearchedLoop, SearchedOperand
 from t2s.design_space.point import Drain, Feed, Point
 from t2s.simulator.devices import Device, Fabric
 from t2s.spatial.analysis.capacity import DEFAULT_CAPACITY
@@ -52,6 +53,13 @@ MOST_RESULTS = 1 << 13
 
 MOST_TILES = 1 << 12
 """Tiles for one array of PEs; of more, every second candidate along the loop with the most."""
+
+
+MOST_APART = 3
+"""Operands of which each may reach the PEs in a way of its own, wherever it varies."""
+
+MOST_WAYS = 1 << 8
+"""Ways for the operands together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,13 +132,15 @@ class Costs:
 class Nest:
     """The loop nests of shapes.
 
-    ``step`` has the cycles of a step of the reduction, ``held`` what a PE holds at once, ``bits``
-    those of a result, ``after`` the cycles from the last step to the end.
+    ``padded`` has the iterations of each output loop, ``step`` the cycles of a step of the
+    reduction, ``held`` what a PE holds at once, ``bits`` those of a result, ``after`` the cycles
+    from the last step to the end.
     """
 
     pes: Columns
     tiles: Columns
     lanes: Columns
+    padded: Columns
     array: Columns
     blocks: Columns
     results: Columns
@@ -138,13 +148,14 @@ class Nest:
     step: Columns
     held: Columns
     bits: Columns
+    bytes: Columns
     after: Columns
     any_tiles: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Load:
-    """What an operand costs.
+    """What an operand costs; ``widest`` are the bytes of one access.
 
     Of its ``bytes`` a DRAM moves at least ``least``, and is expected to move ``lines``.
     Before the first step ``first`` bytes are loaded in ``fill`` cycles; the last PE begins ``skew``
@@ -152,6 +163,7 @@ class _Load:
     """
 
     bytes: Columns
+    widest: Columns
     least: Columns
     lines: Columns
     first: Columns
@@ -165,13 +177,14 @@ class _Load:
 
 @dataclass(frozen=True, kw_only=True)
 class _Drain:
-    """What results cost.
+    """What results cost; ``widest`` are the bytes of one access.
 
     The last ones leave ``tail`` cycles after they are computed; those of each block before stall
     the PEs for ``stalls`` cycles; ``streamed`` are the cycles in which they leave one by one.
     """
 
     bytes: Columns
+    widest: Columns
     lines: Columns
     tail: Columns
     stalls: Columns
@@ -181,14 +194,28 @@ class _Drain:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LoadUnit:
+    """What loads an operand, computed if it is a Func: its blocks and widths.
+
+    Each token has so many ``bits``, for which ``bytes`` are loaded, ``widest`` of them at once.
+    """
+
+    dsp: Fraction
+    ram: int
+    bits: int
+    bytes: int
+    widest: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class DspBlocks:
-    """DSP blocks of one PE, and of one load unit of each operand that is computed.
+    """DSP blocks of one PE, and what loads each operand.
 
     Halves are blocks that two multipliers share.
     """
 
     pe: Fraction
-    loader: Mapping[str, Fraction]
+    loads: Mapping[str, LoadUnit]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -300,6 +327,23 @@ class Space:
         """The least one; a DRAM may have the row open, and its latency is not a constant."""
         return self.device.load_latency if self.device.memory is None else 0
 
+    @cached_property
+    def _latency_before_steps(self) -> tuple[int, int]:
+        """How long all PEs, and the one that computes the first results, wait for loads at least.
+
+        Nothing is loaded for constants, and for the first step perhaps nothing where all that it
+        reads is read under conditions.
+        """
+        latency = self._latency_of_loads
+        operands = (*self.contraction.operands, *self.contraction.initial)
+        conditions = [conjunction(operand.condition, operand.loaded) for operand in operands]
+        if None in conditions:
+            return latency, latency
+        first = [(loop, 1) for loop in (*self.contraction.outputs, *self.contraction.reductions)]
+        tables = [self._counts(each, first) for each in conditions if each is not None]
+        needed = any(table is not None and int(table.flat[-1]) for table in tables)
+        return 0, latency if needed else 0
+
     @property
     def _latency_of_stores(self) -> int:
         return self.device.store_latency if self.device.memory is None else 0
@@ -319,15 +363,22 @@ class Space:
         left = self._drain(nest, ways.drain, skew)
         loaded = sum((load.bytes for load in loads), none)
         moved = loaded + left.bytes
+        widest = np.maximum.reduce([none, *(load.widest for load in loads)])
         fill = np.maximum.reduce([none, *(load.fill for load in loads)])
-        fill = np.maximum(fill, self._moving(sum((load.first for load in loads), none)))
+        first = sum((load.first for load in loads), none)
+        fill = np.maximum(fill, self._moving(first, widest))
         computed = fill + (nest.blocks * nest.sums - 1) * nest.step + nest.results
         computed = computed + (nest.blocks - 1) * left.stalls
         computed = np.maximum.reduce([computed, *(load.streamed for load in loads)])
+        latency, of_first = self._latency_before_steps
+        first_pe = of_first + computed
         # the first PE sends its last results while those behind it still compute theirs
         computed = np.maximum(computed + np.maximum(skew, left.tail), left.streamed)
-        bound = self._latency_of_loads + nest.after + np.maximum(computed, self._moving(loaded))
-        bound = np.maximum(bound, self._moving(moved) + self._latency_of_stores)
+        bound = nest.after + np.maximum(latency + computed, first_pe)
+        loading = self._latency_of_loads + self._moving(loaded, widest)
+        bound = np.maximum(bound, np.where(loaded > 0, nest.after + loading, 0))
+        moving = self._moving(moved, np.maximum(widest, left.widest))
+        bound = np.maximum(bound, moving + self._latency_of_stores)
         if self.device.memory is not None:
             least = sum((load.least for load in loads), left.bytes)
             bound = np.maximum(bound, self._moving_lines(least))
@@ -359,6 +410,7 @@ class Space:
             pes=shapes.pes,
             tiles=shapes.tiles,
             lanes=lanes,
+            padded=blocks * shapes.pes * shapes.tiles,
             array=shapes.pes.prod(axis=1),
             blocks=blocks.prod(axis=1),
             results=results,
@@ -366,6 +418,7 @@ class Space:
             step=np.maximum(results, max(1, self._latency_of_sums)),
             held=np.ones_like(results) if of_family else results,
             bits=self._bits * self._results_of_vector(lanes),
+            bytes=self.contraction.type.bytes * self._results_of_vector(lanes),
             after=self._latency_after(lanes),
             any_tiles=of_family,
         )
@@ -374,8 +427,9 @@ class Space:
         """What it costs to bring an operand to the PEs."""
         varies = np.array([loop.name in operand.varies for loop in self.contraction.outputs], bool)
         own = np.where(varies, nest.pes, 1).prod(axis=1)  # PEs with elements of their own
-        bits = self._vector(operand, nest.lanes) * operand.type.bits
-        busy = self._unit_cycles(bits // 8)
+        bits = self._of_loads(nest, operand, "bits")
+        width = self._of_loads(nest, operand, "bytes")
+        widest = self._of_loads(nest, operand, "widest")
         none = np.zeros_like(own)
         kept = np.where(varies, nest.tiles, 1).prod(axis=1)
         steps = nest.blocks * nest.results * nest.sums
@@ -384,32 +438,84 @@ class Space:
                 units, tokens, legal = nest.array, steps * nest.array, np.ones(len(own), bool)
             case Feed.FORWARDED:
                 units, tokens, legal = own, steps * own, own < nest.array
+                legal &= ~self._differs(nest, operand)
         if feed.buffers:
             units = own if feed is Feed.BUFFERED_APART else np.ones_like(own)
             streams = self._sums_of(operand, nest.lanes)
             tokens = nest.blocks * kept * own * streams
             legal = self._reuses(operand, nest.results, kept) | nest.any_tiles
             legal &= (own > 1) | (feed is Feed.BUFFERED)
+            legal &= operand.condition is None
             buffered = np.minimum(kept, nest.held)
             # the last buffer is full before the steps that use it
             least_step = np.maximum(nest.held, self._latency_of_sums)
-            steps_after = (nest.sums // streams - 1) * least_step + nest.held
-        ram = units * self._ram(np.full_like(own, self._burst), bits)
-        blocks = {n: each.loader.get(operand.name, Fraction(0)) for n, each in self.dsp.items()}
+            steps_after = (nest.sums // streams - 1) * least_step + nest.held - 1
+        tokens = self._needed(nest, operand.condition, tokens)
+        loaded = self._needed(nest, operand.loaded, tokens)
+        moved = loaded * width
+        ram = units * self._of_loads(nest, operand, "ram")
+        blocks = {n: each.loads[operand.name].dsp for n, each in self.dsp.items()}
         owners = nest.array if feed is Feed.DIRECT else own
         run = self._run(nest, varies, operand.adjacent, feed is Feed.BUFFERED)
+        busy = np.maximum(0, -(-tokens // units) - 1) * self._unit_cycles(widest)
+        skewed = feed is not Feed.DIRECT and operand.condition is None
         return _Load(
-            bytes=tokens * bits // 8,
+            bytes=moved,
+            widest=widest,
             least=self._least_moved(nest, operand, owners * kept, units),
-            lines=self._lines(tokens, bits // 8, run) if operand.stored else tokens * bits // 8,
-            first=buffered * own * bits // 8 if feed.buffers else none,
+            lines=self._lines(tokens, width, run) if operand.stored else moved,
+            first=buffered * own * width if feed.buffers and operand.loaded is None else none,
             fill=buffered * own // units if feed.buffers else none,
-            skew=none if feed is Feed.DIRECT else np.where(varies, 0, nest.pes - 1).sum(axis=1),
-            streamed=tokens // units * busy + (steps_after if feed.buffers else 0),
+            skew=np.where(varies, 0, nest.pes - 1).sum(axis=1) if skewed else none,
+            streamed=busy + 1 + (steps_after if feed.buffers else 0),
             dsp=none if operand.stored else self._dsp(units, nest.lanes, blocks),
             ram=ram + own * self._ram(2 * buffered, bits) if feed.buffers else ram,
             legal=legal,
         )
+
+    def _of_loads(self, nest: Nest, operand: SearchedOperand, what: str) -> Columns:
+        """A number of what loads an operand, by vector length."""
+        of_lanes = np.zeros(max(self.dsp) + 1, np.int64)
+        for lanes, each in self.dsp.items():
+            of_lanes[lanes] = getattr(each.loads[operand.name], what)
+        found: Columns = of_lanes[nest.lanes]
+        return found
+
+    def _differs(self, nest: Nest, operand: SearchedOperand) -> Any:
+        """Whether PEs that an operand is passed along need it in different iterations."""
+        if operand.condition is None:
+            return np.zeros(len(nest.lanes), bool)
+        names = index_names(operand.condition) - operand.varies
+        along = [loop.name in names for loop in self.contraction.outputs]
+        return (nest.pes[:, along] > 1).any(axis=1)
+
+    def _needed(self, nest: Nest, condition: Expr | None, tokens: Columns) -> Columns:
+        """Those of the tokens of all iterations for which a condition holds.
+
+        None where that is not known: it depends on parameters, or on too many iterations.
+        """
+        if condition is None:
+            return tokens
+        outputs = self.contraction.outputs
+        # a block of PEs with their tiles has less than twice the iterations
+        loops = [(loop, 2 * loop.extent) for loop in outputs]
+        loops += [(loop, loop.extent) for loop in self.contraction.reductions]
+        counts = self._counts(condition, loops)
+        if counts is None:
+            return np.zeros_like(tokens)
+        names = index_names(condition)
+        places = tuple(
+            nest.padded[:, at] if at < len(outputs) else np.full(len(tokens), extent)
+            for at, (loop, extent) in enumerate(loops)
+            if loop.name in names
+        )
+        found: Columns = tokens * counts[places] // np.prod(places, axis=0, dtype=np.int64)
+        return found
+
+    def _counts(self, condition: Expr, loops: Sequence[tuple[SearchedLoop, int]]) -> Columns | None:
+        names = index_names(condition)
+        ranges = [(loop.name, loop.minimum, most) for loop, most in loops if loop.name in names]
+        return _counts_of(condition, tuple(ranges))
 
     def _least_moved(
         self, nest: Nest, operand: SearchedOperand, elements: Columns, units: Columns
@@ -420,14 +526,15 @@ class Space:
         again for the line that it has, and where reads join others units share lines.
         """
         memory = self.device.memory
-        if memory is None or not operand.distinct or memory.open_bursts:
+        known = operand.distinct and operand.loaded is None
+        if memory is None or not known or memory.open_bursts:
             return np.zeros_like(elements)
         vector = self._vector(operand, nest.lanes)
         for loop in self.contraction.reductions:
             if loop.name in operand.varies:
                 along = loop.name == self.contraction.vector_loop
                 elements = elements * -(-loop.extent // (vector if along else 1))
-        of_block = elements * vector * operand.type.bits // 8 - units * memory.line_bytes
+        of_block = elements * self._of_loads(nest, operand, "bytes") - units * memory.line_bytes
         moved: Columns = nest.blocks * np.maximum(0, of_block)
         return moved
 
@@ -456,11 +563,12 @@ class Space:
 
     def _initial_load(self, nest: Nest, operand: SearchedOperand) -> _Load:
         """What it costs to load what reductions start from: each PE does for each result."""
-        bits = self._vector(operand, nest.lanes) * operand.type.bits
         none = np.zeros_like(nest.array)
-        moved = nest.blocks * nest.results * nest.array * bits // 8
+        loaded = self._needed(nest, operand.loaded, nest.blocks * nest.results * nest.array)
+        moved = loaded * self._of_loads(nest, operand, "bytes")
         return _Load(
             bytes=moved,
+            widest=self._of_loads(nest, operand, "widest"),
             least=none,
             lines=moved,
             first=none,
@@ -468,7 +576,7 @@ class Space:
             skew=none,
             streamed=none,
             dsp=none,
-            ram=nest.array * self._ram(np.full_like(none, self._burst), bits),
+            ram=nest.array * self._of_loads(nest, operand, "ram"),
             legal=np.ones(len(none), bool),
         )
 
@@ -483,9 +591,11 @@ class Space:
             waits = (np.sum(nest.pes > 1, axis=1) > 1) | (vector == 1)
             waits &= len(self.contraction.reductions) > 0
             waiting = self._ram(np.where(waits, held + 1, 0), bits)
+            width = vector * self.contraction.type.bytes
             return _Drain(
-                bytes=stored * bits // 8,
-                lines=self._lines(stored // vector, vector * self._bits // 8, np.ones_like(array)),
+                bytes=stored * nest.bytes,
+                widest=width,
+                lines=self._lines(stored // vector, width, np.ones_like(array)),
                 tail=np.maximum(0, array * held // vector - held),
                 stalls=np.zeros_like(array),
                 streamed=stored // vector,
@@ -499,13 +609,15 @@ class Space:
             legal = (nest.results > self._free_words) | nest.any_tiles
         # results of a tile leave in one step, more of them than memory takes
         late = np.maximum(0, held - self._depth(drain, held) - nest.after)
-        stalls = self._moving(late * array * bits // 8) - held - 4 * skew
+        width = nest.bytes
+        stalls = self._moving(late * array * width, width) - held - 4 * skew
         every = np.ones(len(self.contraction.outputs), bool)
         run = self._run(nest, every, frozenset(filter(None, self.contraction.stored[-1:])), False)
         return _Drain(
-            bytes=stored * bits // 8,
-            lines=self._lines(stored, bits // 8, run),
-            tail=np.maximum(0, self._moving(array * held * bits // 8) - held),
+            bytes=stored * width,
+            widest=width,
+            lines=self._lines(stored, width, run),
+            tail=np.maximum(0, self._moving(array * held * width, width) - held),
             stalls=np.maximum(0, stalls),
             streamed=np.zeros_like(array),
             ram=ram,
@@ -549,13 +661,17 @@ class Space:
         most = self.device.bytes_per_cycle_per_unit
         return np.ones_like(width) if most is None else -(-width // most)
 
-    def _moving(self, moved: Columns) -> Columns:
-        """The least cycles for so many bytes; 0 if the bandwidth is not constant."""
+    def _moving(self, moved: Columns, last: Columns | int = 0) -> Columns:
+        """The cycle in which so many bytes have moved; 0 if the bandwidth is not constant.
+
+        Memory serves the ``last`` access as long as what is before it leaves any bandwidth.
+        """
         bandwidth = self.device.memory_bytes_per_cycle
         if bandwidth is None or self.device.memory is not None:
             return np.zeros_like(moved)
-        cycles: Columns = -(-moved * bandwidth.denominator // bandwidth.numerator)
-        return cycles
+        before = moved - last
+        cycles = before * bandwidth.denominator // bandwidth.numerator + 1
+        return np.where(before < 0, 0, cycles)
 
     def _moving_lines(self, moved: Columns) -> Columns:
         """The least cycles in which a DRAM moves so many bytes, without writes that it holds."""
@@ -592,7 +708,7 @@ class Space:
 
     @property
     def _bits(self) -> int:
-        return self.contraction.type.bits
+        return 1 if self.contraction.type.is_bool else self.contraction.type.bits
 
     @property
     def _fabric(self) -> Fabric | None:
@@ -618,10 +734,39 @@ class Space:
     # points
 
     def ways(self) -> Iterator[Ways]:
-        """All ways for operands and results."""
-        for feeds in product(Feed, repeat=len(self.contraction.operands)):
+        """All ways for operands and results.
+
+        Of more than three operands, those that vary along the same loops reach the PEs alike; if
+        that leaves too many ways, there are fewer for each.
+        """
+        operands = self.contraction.operands
+        alike = len(operands) > MOST_APART
+        groups: dict[object, list[int]] = {}
+        for at, operand in enumerate(operands):
+            groups.setdefault(operand.varies if alike else at, []).append(at)
+        choices = [self._feeds([operands[at] for at in members]) for members in groups.values()]
+        while prod(map(len, choices)) > MOST_WAYS:
+            most = max(map(len, choices))
+            choices = [feeds[: most - 1] for feeds in choices]
+        for chosen in product(*choices):
+            feeds = {
+                at: feed
+                for feed, members in zip(chosen, groups.values(), strict=True)
+                for at in members
+            }
             for drain in Drain:
-                yield Ways(feeds=feeds, drain=drain)
+                yield Ways(feeds=tuple(feeds[at] for at in range(len(operands))), drain=drain)
+
+    def _feeds(self, operands: Sequence[SearchedOperand]) -> list[Feed]:
+        """The ways for operands that no shape excludes."""
+        outputs = {loop.name for loop in self.contraction.outputs}
+        shared = all(outputs - operand.varies for operand in operands)
+        innermost = {loop.name for loop in self.contraction.reductions[-1:]}
+        reused = all((outputs | innermost) - operand.varies for operand in operands)
+        always = all(operand.condition is None for operand in operands)
+        feeds = [Feed.DIRECT]
+        feeds += [Feed.FORWARDED] if shared else []
+        return feeds + ([Feed.BUFFERED, Feed.BUFFERED_APART] if reused and always else [])
 
     def point(self, shapes: Shapes, row: int, ways: Ways) -> Point:
         """One row of the shapes as a point."""
@@ -656,11 +801,38 @@ def smallest_tiles(extent: int) -> list[int]:
     return sorted({ceil(extent / blocks) for blocks in range(1, extent + 1)})
 
 
+_MOST_COUNTED = 1 << 22
+"""Iterations for which conditions are counted."""
+
+
+@lru_cache(maxsize=64)
+def _counts_of(condition: Expr, ranges: tuple[tuple[str, int, int], ...]) -> Columns | None:
+    """In how many of the first iterations of loops a condition holds, for each number of them.
+
+    ``ranges`` are (loop, minimum, extent); ``None`` if that is not known.
+    """
+    extents = [extent for _, _, extent in ranges]
+    if (
+        any(isinstance(term, Parameter) for term in walk(condition))
+        or prod(extents) > _MOST_COUNTED
+    ):
+        return None
+    axes = np.ix_(*(np.arange(low, low + extent, dtype=np.int32) for _, low, extent in ranges))
+    names = [name for name, _, _ in ranges]
+    with np.errstate(all="ignore"):
+        holds = evaluate(condition, dict(zip(names, axes, strict=True)))
+    counts = np.zeros([extent + 1 for extent in extents], np.int64)
+    counts[(slice(1, None),) * len(extents)] = holds
+    for axis in range(len(extents)):
+        np.cumsum(counts, axis=axis, out=counts)
+    return counts
+
+
 def depth(expr: Expr, device: Device) -> int:
     """Cycles from the operands of an expression to its value."""
     latency = device.latency_of
-    if isinstance(expr, Read):
-        return 0
+    if isinstance(expr, Read) or not reads(expr):
+        return 0  # what only loops and parameters go into is ready before
     below = [depth(child, device) for child in children(expr) if isinstance(child, Expr)]
     return latency(expr) + max(below, default=0)
 

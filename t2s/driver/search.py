@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 from heapq import nsmallest
 from math import inf, prod
@@ -38,14 +37,26 @@ from t2s.design_space.contraction import Contraction, contraction_of, with_singl
 from t2s.design_space.energy import Energy, checked_prices
 from t2s.design_space.journal import Journal, Outcome, Subject, digest
 from t2s.design_space.point import Directives, Point, apply, directives_of, symbols_of
-from t2s.design_space.space import LANES, Budget, DspBlocks, Shapes, Space, in_words, single_pe
+from t2s.design_space.space import (
+    LANES,
+    Budget,
+    DspBlocks,
+    LoadUnit,
+    Shapes,
+    Space,
+    in_words,
+    single_pe,
+)
 from t2s.design_space.workers import Ending
 from t2s.driver.lower import interpret, lower, resources
 from t2s.driver.recognize import design_of
 from t2s.driver.search_result import Found, FoundDesign
 from t2s.driver.simulate import cycles, device_for, simulate
 from t2s.func.freeze import freeze
-from t2s.report.resources import dsp_blocks
+from t2s.graph.analysis import memory_bytes
+from t2s.graph.body import Load
+from t2s.graph.nodes import PEArray
+from t2s.report.resources import dsp_blocks, unit_blocks
 from t2s.spatial.schedule import ScheduledFunc
 
 if TYPE_CHECKING:
@@ -308,14 +319,33 @@ class _Trial:
 
     def dsp_blocks_with(self, lanes: int) -> DspBlocks:
         point = single_pe(self.contraction, lanes)
-        nodes = lower(self.design(point), self.constants).nodes
+        graph = lower(self.design(point), self.constants)
+        nodes = {node.name: node for node in graph.nodes if isinstance(node, PEArray)}
         fabric = self.device.fabric
-        blocks = {n.name: dsp_blocks(n, fabric) if fabric else Fraction(0) for n in nodes}
+        assert fabric is not None  # checked before
         loaders = self.directives(point).loaders
-        return DspBlocks(
-            pe=blocks[self.contraction.name],
-            loader={operand: blocks[loader] for operand, loader in loaders.items()},
-        )
+        loads: dict[str, LoadUnit] = {}
+        for operand in (*self.contraction.operands, *self.contraction.initial):
+            channel = next(
+                channel
+                for channel in graph.inputs_of(self.contraction.name)
+                if channel.source == loaders.get(operand.name)
+                or any(
+                    isinstance(statement, Load) and statement.tensor == operand.name
+                    for statement in nodes[channel.source].body
+                )
+            )
+            unit = nodes[channel.source]
+            units = [unit, *(nodes[each.source] for each in graph.inputs_of(unit.name))]
+            element = channel.stream.element
+            loads[operand.name] = LoadUnit(
+                dsp=dsp_blocks(unit, fabric),
+                ram=sum(unit_blocks(each, fabric) for each in units),
+                bits=(1 if element.is_bool else element.bits) * element.lanes,
+                bytes=sum(map(memory_bytes, units)),
+                widest=max(map(memory_bytes, units)),
+            )
+        return DspBlocks(pe=dsp_blocks(nodes[self.contraction.name], fabric), loads=loads)
 
     def check_values(self, design: ScheduledFunc) -> None:
         """Compare the winner's values with those of the definition, on random small integers."""
