@@ -22,6 +22,7 @@ from t2s.core.expr import (
     Apply,
     Expr,
     Index,
+    Parameter,
     Read,
     Select,
     any_holds,
@@ -39,11 +40,11 @@ from t2s.core.names import NameSupply
 from t2s.core.ops import OPERATORS, Op
 from t2s.core.printer import show
 from t2s.core.types import BOOL, INT32, Type
-from t2s.core.walk import Term, children, rewrite
+from t2s.core.walk import Term, children, rewrite, walk
 from t2s.func.collect import needed_funcs
 from t2s.func.expressions import Expression, Symbol
 from t2s.func.freeze import freeze
-from t2s.func.func import Var, WrittenDefinition
+from t2s.func.func import ImageParam, Var, WrittenDefinition
 from t2s.func.ir import Definition, TemporalProgram
 from t2s.spatial.schedule import ScheduledFunc
 
@@ -85,9 +86,10 @@ class Contraction:
 
     Attributes
     ----------
-    operator: what terms are reduced with; ``None`` if there are no reductions.
+    operator: what terms are reduced with; ``None`` if there are no reductions, or if ``term`` is
+        another step from one value to the next, such as ``a * C[i] + x[i, k]``.
     operands: what the term reads.
-    initial: what the value reads that a reduction starts from.
+    initial: what the value reads that a reduction starts from; ``stored`` if not through a Func.
     definition: all definitions as text, which tells two contractions apart.
     stored: the loop that each subscript of the result is, outermost in memory first.
     """
@@ -125,16 +127,25 @@ def with_single_reads(func: ScheduledFunc) -> ScheduledFunc:
     """The Func, or a copy that reads each array at one place: at others through further Funcs.
 
     Directives name what is loaded, so ``A[i, k] * A[j, k]`` becomes ``A[i, k] * A_2[j, k]``, with
-    ``A_2[d0, d1] = A[d0, d1]``.
+    ``A_2[d0, d1] = A[d0, d1]``, and a third read ``A_3``.
     """
-    if not isinstance(func, ScheduledFunc) or func.plan or not _reads_twice(func):
+    if not isinstance(func, ScheduledFunc) or func.plan or not func.written:
+        return func
+    inside = _read_inside(func)
+    places = {
+        (read.source, read.indices)
+        for written in func.written
+        for read in reads(written.value.node)
+    }
+    sources = [*inside, *(source for source, _ in places if source != func.name)]
+    if len(sources) == len(set(sources)):
         return func
     copied: ScheduledFunc = pickle.loads(pickle.dumps(func))
     everything: dict[str, Symbol] = {}
     for written in copied.written:
         everything |= written.symbols
     names = NameSupply(everything)
-    first: dict[str, tuple[Expr, ...]] = {}
+    first: dict[str, tuple[Expr, ...] | None] = dict.fromkeys(inside)
     further: dict[tuple[str, tuple[Expr, ...]], ScheduledFunc] = {}
     variables: list[Var] = []
 
@@ -149,7 +160,7 @@ def with_single_reads(func: ScheduledFunc) -> ScheduledFunc:
             type=read.type,
             location=read.location,
         )
-        reader = ScheduledFunc(names.fresh(f"{read.source}_2"))
+        reader = ScheduledFunc(names.fresh(read.source))
         location = read.location or copied.location
         symbols: dict[str, Symbol] = {read.source: everything[read.source]}
         symbols |= {variable.name: variable for variable in own}
@@ -174,23 +185,38 @@ def with_single_reads(func: ScheduledFunc) -> ScheduledFunc:
 
     for at, written in enumerate(copied.written):
         node = rewrite(written.value.node, single)
-        added = {reader.name: reader for reader in further.values()}
+        known = {**written.symbols, **{reader.name: reader for reader in further.values()}}
+        value = {name: known[name] for name in _names(node)}
+        symbols: dict[str, Symbol] = {copied.name: copied, **value}
+        for part in written.target:
+            symbols |= part.symbols
         copied.written[at] = replace(
             written,
-            value=Expression(node, {**written.value.symbols, **added}, written.value.location),
-            symbols={**written.symbols, **added},
+            value=Expression(node, value, written.value.location),
+            symbols=symbols,
         )
     return copied
 
 
-def _reads_twice(func: ScheduledFunc) -> bool:
-    places = {
-        (read.source, read.indices)
-        for written in func.written
-        for read in reads(written.value.node)
-    }
-    sources = [source for source, _ in places if source != func.name]
-    return len(sources) > len(set(sources))
+def _names(value: Expr) -> Iterator[str]:
+    """The names in an expression, in the order in which it is written."""
+    for term in walk(value):
+        match term:
+            case Read(source=name) | Index(name=name) | Parameter(name=name):
+                yield name
+
+
+def _read_inside(func: ScheduledFunc) -> set[str]:
+    """The inputs of the Funcs that a reduction starts from, which become part of its own loads."""
+    if len(func.written) < 2:
+        return set()
+    funcs = [each for each in func.written[0].value.symbols.values() if each is not func]
+    inside: set[str] = set()
+    for other in needed_funcs([each for each in funcs if isinstance(each, ScheduledFunc)]):
+        for written in other.written:
+            symbols = written.value.symbols.items()
+            inside |= {name for name, each in symbols if isinstance(each, ImageParam)}
+    return inside
 
 
 def contraction_of(func: ScheduledFunc, constants: Mapping[str, int]) -> Contraction:
@@ -226,12 +252,12 @@ def contraction_of(func: ScheduledFunc, constants: Mapping[str, int]) -> Contrac
             "search each of them alone",
         )
     written = function.updates[0] if function.updates else function.definitions[0]
-    operator, term = _reduction(written) if function.updates else (None, written.value)
+    operator, term = _update(written) if function.updates else (None, written.value)
     loops = [
         _loop(func, dimension.name, dimension.interval.constant, written)
         for dimension in written.domain
     ]
-    initial = function.definitions[0].value if function.updates else None
+    initial = _initial(func, program, written.location) if function.updates else ()
     pure = {d.name for d in written.domain if not d.reduction}
     return Contraction(
         name=func.name,
@@ -240,11 +266,34 @@ def contraction_of(func: ScheduledFunc, constants: Mapping[str, int]) -> Contrac
         reductions=tuple(loop for loop in loops if loop.name not in pure),
         operator=operator,
         operands=tuple(_operands(func, term, program, written.location)),
-        initial=tuple(_operands(func, initial, program, written.location)) if initial else (),
+        initial=tuple(initial),
         term=term,
         definition=_text(program),
         stored=tuple(index.name if isinstance(index, Index) else None for index in written.target),
     )
+
+
+def _initial(
+    func: ScheduledFunc, program: TemporalProgram, location: SourceLocation
+) -> Iterator[SearchedOperand]:
+    """What the value reads that a reduction starts from; through Funcs, which are part of it."""
+    own = program.function(func.name).definitions[0].value
+    sources = {read.source for read in reads(own)}
+    for operand in _operands(func, _inlined(own, program), program, location):
+        yield replace(operand, stored=operand.name in sources)
+
+
+def _inlined(value: Expr, program: TemporalProgram) -> Expr:
+    """A value with those of the Funcs that it reads in their place."""
+
+    def inline(term: Term) -> Term | None:
+        for function in program.functions:
+            if isinstance(term, Read) and term.source == function.name:
+                arguments = dict(zip(function.arguments, term.indices, strict=True))
+                return _inlined(substitute(function.initial.value, arguments), program)
+        return None
+
+    return rewrite(value, inline)
 
 
 def _text(program: TemporalProgram) -> str:
@@ -262,24 +311,34 @@ def _text(program: TemporalProgram) -> str:
     return "\n".join(lines)
 
 
-def _reduction(update: Definition) -> tuple[Op, Expr]:
-    """What the update combines an element with, and by which operator."""
+def _update(update: Definition) -> tuple[Op | None, Expr]:
+    """By which operator an element and a term are combined; ``None`` and all of another step."""
+    if not update.reductions:
+        raise _refused(
+            f"the update of {update.function} has no RDom",
+            "one definition, or an update over an RDom",
+            f"{update.function}[{', '.join(map(show, update.target))}] = {show(update.value)}",
+            update.location,
+            "write both definitions as one",
+        )
     match update.value:
         case Apply(operator=operator, operands=(left, right)):
             sides = [(left, right)]
             if OPERATORS[operator].commutative:
                 sides.append((right, left))
             for own, term in sides:
-                alone = _is_target(own, update) and not _reads_itself(term, update)
-                if alone and update.reductions:
+                if _is_target(own, update) and not _reads_itself(term, update):
                     return operator, term
-    raise _refused(
-        f"{update.function} is not a reduction over a box",
-        f"an update of the same element, such as {update.function}[...] += term, over an RDom",
-        "an update of another form",
-        update.location,
-        "design those by hand; t2s.cycles counts the cycles of each design",
-    )
+    for read in reads(update.value):
+        if read.source == update.function and not _is_target(read, update):
+            raise _refused(
+                f"{update.function} is not a reduction over a box",
+                f"an update of the same element, such as {update.function}[...] += term",
+                f"a read of {show(read)}",
+                update.location,
+                "design those by hand; t2s.cycles counts the cycles of each design",
+            )
+    return None, update.value
 
 
 def _is_target(value: Expr, update: Definition) -> bool:
@@ -313,6 +372,8 @@ def _operands(
 ) -> Iterator[SearchedOperand]:
     conditions = _conditions(value)
     for read in dict.fromkeys(reads(value)):
+        if read.source == func.name:
+            continue  # a step from one value to the next
         inside = next((inner for index in read.indices for inner in reads(index)), None)
         if inside is not None:
             raise _refused(

@@ -20,7 +20,7 @@ from typing import Any
 from t2s.core.names import NameSupply
 from t2s.design_space.contraction import Contraction, SearchedOperand
 from t2s.func.expressions import Symbol
-from t2s.func.func import Var
+from t2s.func.func import RVar, Var
 from t2s.spatial.schedule import Place, ScheduledFunc
 
 
@@ -114,12 +114,15 @@ def apply(func: ScheduledFunc, directives: Directives) -> None:
 
 
 def symbols_of(func: ScheduledFunc) -> Mapping[str, Symbol]:
-    """The objects of a definition by name."""
+    """The objects of a definition by name, with the dimensions of an RDom that no term uses."""
     symbols: dict[str, Symbol] = {func.name: func}
     for written in func.written:
         symbols |= written.symbols
         for part in written.target:
             symbols |= part.symbols
+    for symbol in list(symbols.values()):
+        if isinstance(symbol, RVar):
+            symbols |= {dimension.name: dimension for dimension in symbol.domain}
     return symbols
 
 
@@ -146,6 +149,8 @@ class _Writer:
     def directives(self) -> Directives:
         self.shape_nest()
         for operand in self.contraction.initial if self.point.depth else ():
+            if not operand.stored:
+                continue  # loaded for a Func in the PEs
             loader = self.func(f"{operand.name}_loader")
             self.call(self.contraction.name, "isolate_producer", operand.name, loader)
             self.call(loader, "depth", self.point.depth)

@@ -26,7 +26,7 @@ definition's, buffers for more than one step of the reduction, other depths of F
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -36,8 +36,8 @@ from typing import Any
 
 import numpy as np
 
-from t2s.core.expr import Expr, Parameter, Read, conjunction, evaluate, index_names, reads
-from t2s.core.walk import children, walk
+from t2s.core.expr import Expr, Parameter, conjunction, evaluate, index_names
+from t2s.core.walk import walk
 from t2s.design_space.contraction import Contraction, SearchedLoop, SearchedOperand
 from t2s.design_space.point import Drain, Feed, Point
 from t2s.simulator.devices import Device, Fabric
@@ -150,6 +150,7 @@ class Nest:
     bits: Columns
     bytes: Columns
     after: Columns
+    carried: Columns
     any_tiles: bool
 
 
@@ -208,13 +209,16 @@ class LoadUnit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DspBlocks:
-    """DSP blocks of one PE, and what loads each operand.
+class Datapath:
+    """A PE: its DSP blocks, halves of which two multipliers share, its latencies, and its loads.
 
-    Halves are blocks that two multipliers share.
+    ``latency`` is that from operands to a result, ``carried`` that from a partial result to the
+    next one.
     """
 
     pe: Fraction
+    latency: int
+    carried: int
     loads: Mapping[str, LoadUnit]
 
 
@@ -225,7 +229,7 @@ class Space:
     contraction: Contraction
     device: Device
     budget: Budget
-    dsp: Mapping[int, DspBlocks]
+    dsp: Mapping[int, Datapath]
 
     # arrays and shapes
 
@@ -306,21 +310,6 @@ class Space:
             return np.ones_like(lanes)
         steps: Columns = -(-reductions[-1] // lanes) * prod(reductions[:-1])
         return steps
-
-    def _latency_after(self, lanes: Columns) -> Columns:
-        """From the last step: the term, its sum over the lanes, the addition, the store."""
-        add = self._latency_of_sums
-        levels: Columns = np.ceil(np.log2(lanes)).astype(np.int64)
-        term = depth(self.contraction.term, self.device)
-        return levels * add + (term + add + self._latency_of_stores)
-
-    @property
-    def _latency_of_sums(self) -> int:
-        """Of what reduces terms; 0 if nothing is reduced."""
-        operator = self.contraction.operator
-        if operator is None:
-            return 0
-        return self.device.operator_latency(operator, self.contraction.type)
 
     @property
     def _latency_of_loads(self) -> int:
@@ -406,6 +395,7 @@ class Space:
         # padding is computed, loaded and stored as all else
         blocks = -(-self._extents_of(lanes) // (shapes.pes * shapes.tiles))
         results = shapes.tiles.prod(axis=1)
+        carried = self._of_datapath(lanes, lambda each: each.carried)
         return Nest(
             pes=shapes.pes,
             tiles=shapes.tiles,
@@ -415,11 +405,12 @@ class Space:
             blocks=blocks.prod(axis=1),
             results=results,
             sums=self._sums(lanes),
-            step=np.maximum(results, max(1, self._latency_of_sums)),
+            step=self._step(results, carried),
             held=np.ones_like(results) if of_family else results,
             bits=self._bits * self._results_of_vector(lanes),
             bytes=self.contraction.type.bytes * self._results_of_vector(lanes),
-            after=self._latency_after(lanes),
+            after=self._of_datapath(lanes, lambda each: each.latency) + self._latency_of_stores,
+            carried=carried,
             any_tiles=of_family,
         )
 
@@ -448,7 +439,7 @@ class Space:
             legal &= operand.condition is None
             buffered = np.minimum(kept, nest.held)
             # the last buffer is full before the steps that use it
-            least_step = np.maximum(nest.held, self._latency_of_sums)
+            least_step = self._step(nest.held, nest.carried)
             steps_after = (nest.sums // streams - 1) * least_step + nest.held - 1
         tokens = self._needed(nest, operand.condition, tokens)
         loaded = self._needed(nest, operand.loaded, tokens)
@@ -475,11 +466,19 @@ class Space:
 
     def _of_loads(self, nest: Nest, operand: SearchedOperand, what: str) -> Columns:
         """A number of what loads an operand, by vector length."""
+        return self._of_datapath(nest.lanes, lambda each: getattr(each.loads[operand.name], what))
+
+    def _of_datapath(self, lanes: Columns, number: Callable[[Datapath], int]) -> Columns:
+        """A number of the datapath, by vector length."""
         of_lanes = np.zeros(max(self.dsp) + 1, np.int64)
-        for lanes, each in self.dsp.items():
-            of_lanes[lanes] = getattr(each.loads[operand.name], what)
-        found: Columns = of_lanes[nest.lanes]
+        of_lanes[list(self.dsp)] = [number(each) for each in self.dsp.values()]
+        found: Columns = of_lanes[lanes]
         return found
+
+    def _step(self, results: Columns, carried: Columns) -> Columns:
+        """The cycles of a step: all firings are as far apart as partial results demand."""
+        step: Columns = results * np.maximum(1, -(-carried // results))
+        return step
 
     def _differs(self, nest: Nest, operand: SearchedOperand) -> Any:
         """Whether PEs that an operand is passed along need it in different iterations."""
@@ -604,7 +603,8 @@ class Space:
             )
         ram, legal = array * self._ram(burst, bits), np.ones(len(array), bool)
         if drain is Drain.QUEUED:
-            ends = 1 + len(self.contraction.initial)  # FIFOs at both ends of a reduction
+            # FIFOs at both ends of a reduction
+            ends = 1 + sum(operand.stored for operand in self.contraction.initial)
             ram = ram + ends * array * self._ram(held, bits)
             legal = (nest.results > self._free_words) | nest.any_tiles
         # results of a tile leave in one step, more of them than memory takes
@@ -826,15 +826,6 @@ def _counts_of(condition: Expr, ranges: tuple[tuple[str, int, int], ...]) -> Col
     for axis in range(len(extents)):
         np.cumsum(counts, axis=axis, out=counts)
     return counts
-
-
-def depth(expr: Expr, device: Device) -> int:
-    """Cycles from the operands of an expression to its value."""
-    latency = device.latency_of
-    if isinstance(expr, Read) or not reads(expr):
-        return 0  # what only loops and parameters go into is ready before
-    below = [depth(child, device) for child in children(expr) if isinstance(child, Expr)]
-    return latency(expr) + max(below, default=0)
 
 
 def in_words(contraction: Contraction) -> str:

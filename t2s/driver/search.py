@@ -40,7 +40,7 @@ from t2s.design_space.point import Directives, Point, apply, directives_of, symb
 from t2s.design_space.space import (
     LANES,
     Budget,
-    DspBlocks,
+    Datapath,
     LoadUnit,
     Shapes,
     Space,
@@ -53,7 +53,7 @@ from t2s.driver.recognize import design_of
 from t2s.driver.search_result import Found, FoundDesign
 from t2s.driver.simulate import cycles, device_for, simulate
 from t2s.func.freeze import freeze
-from t2s.graph.analysis import memory_bytes
+from t2s.graph.analysis import datapath_latencies, memory_bytes, recurrences
 from t2s.graph.body import Load
 from t2s.graph.nodes import PEArray
 from t2s.report.resources import dsp_blocks, unit_blocks
@@ -123,7 +123,7 @@ def search(
     limit = checked_seconds("seconds=", seconds)
     prices = None if energy is None else checked_prices(energy)
     trial = _Trial(design, contraction, constants, target)
-    space = Space(contraction=contraction, device=target, budget=limits, dsp=trial.dsp_blocks())
+    space = Space(contraction=contraction, device=target, budget=limits, dsp=trial.datapaths())
     ranking = _Ranking(design.name, contraction, progress)
     with ranking, _Memory(journal, trial) as known:
         state = best_first(
@@ -140,6 +140,8 @@ def search(
     if state.best is None:
         if state.ending is Ending.INTERRUPTED:
             raise KeyboardInterrupt
+        if state.refused and not state.over_budget:
+            trial.timed(single_pe(contraction, 1))  # whose error tells why, as a missing parameter
         raise _nothing_fits(design, space, state)
     if state.ending is Ending.GONE:
         gone = UserError(
@@ -293,18 +295,18 @@ class _Trial:
             return Outcome(refusal=str(error).splitlines()[0])
         return Outcome(cycles=taken, dsp_blocks=dsp, ram_blocks=ram)
 
-    def dsp_blocks(self) -> dict[int, DspBlocks]:
-        """The DSP blocks of a design of a single PE, by vector length.
+    def datapaths(self) -> dict[int, Datapath]:
+        """The datapath of a design of a single PE, by vector length.
 
         Vectors that the compiler refuses, as of elements that are apart in memory, have none.
         """
         longest = self.contraction.extents.get(self.contraction.vector_loop or "", 1)
-        blocks = {1: self.dsp_blocks_with(1)}
+        paths = {1: self.datapath(1)}
         for lanes in LANES[1:]:
             if lanes < 2 * longest:
                 with suppress(UserError, UnsupportedError):
-                    blocks[lanes] = self.dsp_blocks_with(lanes)
-        return blocks
+                    paths[lanes] = self.datapath(lanes)
+        return paths
 
     def energy(self, prices: Mapping[str, float], space: Space) -> Energy:
         """Prices with the operations of an evaluation, which are those of a single PE."""
@@ -317,7 +319,7 @@ class _Trial:
             operations[lanes] = operators_of_firing(node)  # type: ignore[arg-type]  # no machine
         return Energy(prices=prices, operations=operations)
 
-    def dsp_blocks_with(self, lanes: int) -> DspBlocks:
+    def datapath(self, lanes: int) -> Datapath:
         point = single_pe(self.contraction, lanes)
         graph = lower(self.design(point), self.constants)
         nodes = {node.name: node for node in graph.nodes if isinstance(node, PEArray)}
@@ -330,9 +332,12 @@ class _Trial:
                 channel
                 for channel in graph.inputs_of(self.contraction.name)
                 if channel.source == loaders.get(operand.name)
-                or any(
-                    isinstance(statement, Load) and statement.tensor == operand.name
-                    for statement in nodes[channel.source].body
+                or (
+                    channel.source not in loaders.values()
+                    and any(
+                        isinstance(statement, Load) and statement.tensor == operand.name
+                        for statement in nodes[channel.source].body
+                    )
                 )
             )
             unit = nodes[channel.source]
@@ -345,7 +350,13 @@ class _Trial:
                 bytes=sum(map(memory_bytes, units)),
                 widest=max(map(memory_bytes, units)),
             )
-        return DspBlocks(pe=dsp_blocks(nodes[self.contraction.name], fabric), loads=loads)
+        pe, latency_of = nodes[self.contraction.name], self.device.latency_of
+        return Datapath(
+            pe=dsp_blocks(pe, fabric),
+            latency=max(datapath_latencies(pe, latency_of, 0).values()),
+            carried=max((each.latency for each in recurrences(pe, latency_of)), default=0),
+            loads=loads,
+        )
 
     def check_values(self, design: ScheduledFunc) -> None:
         """Compare the winner's values with those of the definition, on random small integers."""

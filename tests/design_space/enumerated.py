@@ -53,7 +53,7 @@ class Enumerated:
         contraction = contraction_of(func, {})
         trial = _Trial(func, contraction, {}, device)
         budget = Budget(dsp=self.dsp, ram=self.ram)
-        blocks = trial.dsp_blocks()
+        blocks = trial.datapaths()
         return Space(contraction=contraction, device=device, budget=budget, dsp=blocks), trial
 
     def points(self) -> Iterator[tuple[Point, int]]:

@@ -58,7 +58,7 @@ def space_of(
         contraction=contraction,
         device=device,
         budget=Budget(dsp=dsp, ram=ram),
-        dsp=trial.dsp_blocks(),
+        dsp=trial.datapaths(),
     )
     return space, trial
 
