@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import t2s
-from t2s import Float, Func, ImageParam, Int, Param, RDom
+from t2s import Bool, Float, Func, ImageParam, Int, Param, RDom
 
 
 def gemm(n: int, m: int, depth: int, *, transposed: bool = True) -> Func:
@@ -217,3 +217,182 @@ KERNELS = {
     "ttmc": lambda: ttmc((4, 6, 20), (5, 16)),
     "capsules": lambda: capsules(2, 6, 2, (16, 12)),
 }
+
+
+def padded_convolution(n: int, taps: int) -> Func:
+    """Zeros outside of the input, which is read under a condition."""
+    x, w = ImageParam(Float(32), 1, name="x", shape=(n,)), ImageParam(Float(32), 1, name="w")
+    i, k, y = t2s.Var("i"), RDom(0, taps, name="k"), Func("y")
+    at = i + k - taps // 2
+    y[i] = 0.0
+    y[i] += t2s.select((at >= 0) & (at < n), x[at], 0.0) * w[k]
+    return y.bound(i, 0, n)
+
+
+def padded_operand(n: int, taps: int) -> Func:
+    """The same with a Func of zeros and the input, which loads under a condition."""
+    x, w = ImageParam(Float(32), 1, name="x", shape=(n,)), ImageParam(Float(32), 1, name="w")
+    i, a = t2s.variables("i a")
+    k, y, padded = RDom(0, taps, name="k"), Func("y"), Func("padded")
+    padded[a] = t2s.select((a >= 1) & (a < n + 1), x[a - 1], 0.0)
+    y[i] = 0.0
+    y[i] += padded[i + k] * w[k]
+    return y.bound(i, 0, n)
+
+
+def causal(n: int, depth: int) -> Func:
+    """Scores of earlier keys; all that is read is read under a condition."""
+    Q, K = ImageParam(Float(32), 2, name="Q"), ImageParam(Float(32), 2, name="K")
+    i, j = t2s.variables("i j")
+    k, S = RDom(0, depth, name="k"), Func("S")
+    S[i, j] = 0.0
+    S[i, j] += t2s.select(j <= i, Q[i, k] * K[j, k], 0.0)
+    return S.bound(i, 0, n).bound(j, 0, n)
+
+
+def upsampled(n: int) -> Func:
+    """A transposed convolution: every second product is there."""
+    x, w = ImageParam(Float(32), 1, name="x"), ImageParam(Float(32), 1, name="w")
+    i, k, y = t2s.Var("i"), RDom(0, 4, name="k"), Func("y")
+    y[i] = 0.0
+    y[i] += t2s.select((i + k) % 2 == 0, x[(i + k) // 2] * w[k], 0.0)
+    return y.bound(i, 0, n)
+
+
+def indices(n: int, m: int) -> Func:
+    """Nothing is loaded."""
+    i, j = t2s.variables("i j")
+    y = Func("y")
+    y[i, j] = i * j
+    return y.bound(i, 0, n).bound(j, 0, m)
+
+
+def reached(n: int, m: int, depth: int) -> Func:
+    """A product of boolean matrices: bools are bytes in memory and bits on the chip."""
+    A, B = ImageParam(Bool(), 2, name="A"), ImageParam(Bool(), 2, name="B")
+    i, j = t2s.variables("i j")
+    k, C = RDom(0, depth, name="k"), Func("C")
+    C[i, j] = t2s.cast(Bool(), False)
+    C[i, j] |= A[i, k] & B[k, j]
+    return C.bound(i, 0, n).bound(j, 0, m)
+
+
+def kronecker(a: tuple[int, int], b: tuple[int, int]) -> Func:
+    """Short vectors have one element of A, longer ones several."""
+    A, B = ImageParam(Float(32), 2, name="A"), ImageParam(Float(32), 2, name="B")
+    p, q, C = t2s.Var("p"), t2s.Var("q"), Func("C")
+    C[p, q] = A[p // b[0], q // b[1]] * B[p % b[0], q % b[1]]
+    return C.bound(p, 0, a[0] * b[0]).bound(q, 0, a[1] * b[1])
+
+
+def relaxed(n: int, m: int) -> Func:
+    """A step of Jacobi's method: one input at four places."""
+    u, v = ImageParam(Float(32), 2, name="u"), Func("v")
+    i, j = t2s.variables("i j")
+    v[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
+    return v.bound(i, 1, n).bound(j, 1, m)
+
+
+def imaginary_part(n: int, m: int, depth: int) -> Func:
+    """Of a product of complex matrices: four operands."""
+    ar, ai, br, bi = (ImageParam(Float(32), 2, name=name) for name in ("ar", "ai", "br", "bi"))
+    i, j = t2s.variables("i j")
+    k, C = RDom(0, depth, name="k"), Func("C")
+    C[i, j] = 0.0
+    C[i, j] += ar[i, k] * bi[k, j] + ai[i, k] * br[k, j]
+    return C.bound(i, 0, n).bound(j, 0, m)
+
+
+def network(n: int, m: int) -> Func:
+    """A product of six tensors, of which some do not vary along the vectors."""
+    A, B, C = (ImageParam(Float(32), 2, name=name) for name in "ABC")
+    D, E = ImageParam(Float(32), 3, name="D"), ImageParam(Float(32), 2, name="E")
+    G = ImageParam(Float(32), 1, name="G")
+    i, j = t2s.variables("i j")
+    a, b, c = RDom(0, 3, 0, 3, 0, 4, name="a b c")
+    y = Func("y")
+    y[i, j] = 0.0
+    y[i, j] += A[i, a] * B[j, b] * C[j, c] * D[a, b, c] * E[i, j] * G[a]
+    return y.bound(i, 0, n).bound(j, 0, m)
+
+
+def centered(n: int, m: int, depth: int) -> Func:
+    """An operand that is computed of two inputs, one of them narrow."""
+    A, B = ImageParam(Float(32), 2, name="A"), ImageParam(Float(32), 2, name="B")
+    offset = ImageParam(Int(8), 2, name="offset")
+    i, j, a, b = t2s.variables("i j a b")
+    k, C, moved = RDom(0, depth, name="k"), Func("C"), Func("moved")
+    moved[a, b] = A[a, b] - t2s.cast(Float(32), offset[a, b])
+    C[i, j] = 0.0
+    C[i, j] += moved[i, k] * B[k, j]
+    return C.bound(i, 0, n).bound(j, 0, m)
+
+
+def shortest_paths(n: int) -> Func:
+    """One more step: an input of the first value, and at two other places."""
+    A, D = ImageParam(Float(32), 2, name="A"), Func("D")
+    i, j = t2s.variables("i j")
+    k = RDom(0, n, name="k")
+    D[i, j] = A[i, j]
+    D[i, j] = t2s.min(D[i, j], A[i, k] + A[k, j])
+    return D.bound(i, 0, n).bound(j, 0, n)
+
+
+def from_func(n: int, depth: int) -> Func:
+    """A sum that starts from a Func of the input that it adds up."""
+    A, y, first = ImageParam(Float(32), 2, name="A"), Func("y"), Func("first")
+    i, a = t2s.variables("i a")
+    k = RDom(0, depth, name="k")
+    first[a] = 2.0 * A[a, 0]
+    y[i] = first[i]
+    y[i] += A[i, k]
+    return y.bound(i, 0, n)
+
+
+def polynomials(n: int, degree: int) -> Func:
+    """By Horner's rule: a step that is no sum of terms."""
+    x, c, p = ImageParam(Float(32), 1, name="x"), ImageParam(Float(32), 1, name="c"), Func("p")
+    i, k = t2s.Var("i"), RDom(0, degree, name="k")
+    p[i] = 0.0
+    p[i] = p[i] * x[i] + c[k]
+    return p.bound(i, 0, n)
+
+
+def fused(n: int, m: int, depth: int) -> Func:
+    A, B = ImageParam(Float(32), 2, name="A"), ImageParam(Float(32), 2, name="B")
+    i, j = t2s.variables("i j")
+    k, C = RDom(0, depth, name="k"), Func("C")
+    C[i, j] = 0.0
+    C[i, j] = t2s.fma(A[i, k], B[k, j], C[i, j])
+    return C.bound(i, 0, n).bound(j, 0, m)
+
+
+def repeated(n: int, depth: int) -> Func:
+    """A dimension that no term uses."""
+    A, y = ImageParam(Float(32), 2, name="A"), Func("y")
+    i = t2s.Var("i")
+    k, _ = RDom(0, depth, 0, 3, name="k again")
+    y[i] = 0.0
+    y[i] += A[i, k]
+    return y.bound(i, 0, n)
+
+
+UNUSUAL = {
+    "padded convolution": lambda: padded_convolution(16, 3),
+    "padded operand": lambda: padded_operand(16, 3),
+    "causal scores": lambda: causal(6, 9),
+    "transposed convolution": lambda: upsampled(12),
+    "indices": lambda: indices(10, 7),
+    "boolean matrices": lambda: reached(7, 8, 10),
+    "kronecker": lambda: kronecker((3, 3), (3, 4)),
+    "jacobi": lambda: relaxed(8, 10),
+    "complex matrices": lambda: imaginary_part(6, 7, 9),
+    "network of tensors": lambda: network(5, 4),
+    "computed of two inputs": lambda: centered(5, 6, 9),
+    "shortest paths": lambda: shortest_paths(7),
+    "first value of a Func": lambda: from_func(8, 9),
+    "polynomials": lambda: polynomials(15, 6),
+    "fused multiply-adds": lambda: fused(5, 6, 8),
+    "repeated": lambda: repeated(5, 6),
+}
+"""Other reads, types and steps than those of ``KERNELS``, small."""

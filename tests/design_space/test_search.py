@@ -9,6 +9,7 @@ import re
 import signal
 import sqlite3
 import warnings
+from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
 from dataclasses import replace
 from importlib.util import find_spec
@@ -27,7 +28,7 @@ from t2s.design_space.branch_and_bound import Search, best_first
 from t2s.design_space.contraction import contraction_of, with_single_reads
 from t2s.design_space.energy import counts
 from t2s.design_space.journal import Journal, Outcome
-from t2s.design_space.point import Feed, Point
+from t2s.design_space.point import Drain, Feed, Point
 from t2s.design_space.space import Budget, Space
 from t2s.design_space.workers import Ending
 from t2s.devices import DEVICES, Device
@@ -37,13 +38,17 @@ from t2s.errors import T2SWarning, UserError
 from t2s.report.page.traffic import moved_bytes, operations_of, token_bytes, tokens_of
 from tests.design_space.contractions import (
     KERNELS,
+    UNUSUAL,
     banded_in_blocks,
     capsules,
     convolution,
     folded,
     gemm,
+    imaginary_part,
     matrix_vector,
     mttkrp,
+    network,
+    relaxed,
     ttm,
     ttmc,
 )
@@ -97,6 +102,61 @@ def test_random_points_with_a_dram(memory: str) -> None:
     device = DEVICES["arria10"].with_memory(memory)
     for kernel in ("gemm", "matrix times vector", "rank-1 update", "blur", "symmetric product"):
         check_random_points(KERNELS[kernel](), points=8, seed=3, device=device)
+
+
+ODD = replace(
+    DEVICES["arria10"],
+    name="odd",
+    load_latency=3,
+    store_latency=17,
+    bytes_per_cycle_per_unit=7,
+    memory_bytes_per_second=DEVICES["arria10"].clock_hz * 3 // 2,
+)
+"""Less bandwidth than one access takes: the last one may overdraw it."""
+
+
+def check_winner(make: Callable[[], Func], seconds: float) -> None:
+    """Nothing is refused; values, cycles and the program of the winner are right."""
+    found = t2s.search(make(), dsp=16, seconds=seconds, progress=False)
+    assert (found.refused, found.over_budget) == ({}, 0)
+    inputs = _random_inputs(found.design)
+    result = t2s.simulate(found.design, inputs, device="arria10")
+    assert result.cycles == found.cycles
+    np.testing.assert_array_equal(result.outputs[found.name], t2s.interpret(make(), inputs))
+    assert found.program()  # is run and compared
+
+
+def test_definitions_and_devices_of_all_kinds() -> None:
+    for number, make in enumerate(UNUSUAL.values()):
+        device = ODD if number % 2 else DEVICES["arria10"]
+        check_random_points(make(), points=2, seed=number, device=device)
+        check_winner(make, seconds=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", UNUSUAL)
+def test_many_points_of_all_kinds(kernel: str) -> None:
+    for device in (DEVICES["arria10"], ODD, ODD.with_memory("ddr4-2133x2")):
+        check_random_points(UNUSUAL[kernel](), points=25, seed=4, device=device)
+    check_winner(UNUSUAL[kernel], seconds=3)
+
+
+def test_many_operands() -> None:
+    """What no shape can be fed with is left out, and operands that vary alike are fed alike."""
+    for func, most in ((relaxed(8, 10), 3), (imaginary_part(6, 7, 9), 48), (network(5, 4), 768)):
+        space, _ = space_of(with_single_reads(func), dsp=16)
+        ways = list(space.ways())
+        assert len(ways) <= most
+        assert len({way.feeds for way in ways}) == len(ways) // len(Drain)
+
+
+def test_a_parameter_that_is_missing_is_told() -> None:
+    A, B = ImageParam(Float(32), 2, name="A"), ImageParam(Float(32), 2, name="B")
+    flag, i, k, y = Param(Int(32), name="flag"), t2s.Var("i"), RDom(0, 9, name="k"), Func("y")
+    y[i] = 0.0
+    y[i] += t2s.select(flag > 0, A[i, k], B[i, k])
+    with pytest.raises(UserError, match="the parameter flag is missing"):
+        t2s.search(y.bound(i, 0, 5), dsp=4, progress=False)
 
 
 def test_a_search_with_a_dram() -> None:
@@ -591,7 +651,47 @@ def _triangle() -> Func:
     return s.bound(i, 0, 8)
 
 
+def _without_domain() -> Func:
+    x, y, i = ImageParam(Float(32), 1, name="x"), Func("y"), t2s.Var("i")
+    y[i] = x[i]
+    y[i] += x[i + 1]
+    return y.bound(i, 0, 8)
+
+
+def _of_its_neighbor() -> Func:
+    x, y, i = ImageParam(Float(32), 2, name="x"), Func("y"), t2s.Var("i")
+    k = RDom(0, 8, name="k")
+    y[i] = 0.0
+    y[i] += x[i, k] + y[0]
+    return y.bound(i, 0, 8)
+
+
+def _from_memory() -> Func:
+    x, at = ImageParam(Float(32), 1, name="x", shape=(9,)), ImageParam(Int(32), 1, name="at")
+    y, i = Func("y"), t2s.Var("i")
+    y[i] = x[t2s.max(t2s.min(at[i], 8), 0)]
+    return y.bound(i, 0, 8)
+
+
+def _prefix_sums() -> Func:
+    x, s, i = ImageParam(Float(32), 1, name="x"), Func("s", type=Float(32)), t2s.Var("i")
+    s[i] = t2s.select(i == 0, 0.0, s[i - 1]) + x[i]
+    return s.bound(i, 0, 8)
+
+
+def _rectified() -> Func:
+    product, y = gemm(8, 8, 8), Func("y")
+    i, j = t2s.variables("i j")
+    y[i, j] = t2s.max(product[i, j], 0.0)
+    return y.bound(i, 0, 8).bound(j, 0, 8)
+
+
 REFUSED = (
+    (_without_domain, "the update of y has no RDom"),
+    (_of_its_neighbor, "y is not a reduction over a box"),
+    (_from_memory, "y reads x at places that at has"),
+    (_rectified, "y needs other Funcs with hardware of their own"),
+    (_prefix_sums, "s is not one reduction over a box"),
     (_with_directives, "C has directives already"),
     (_histogram, "this update of h writes to computed places"),
     (_triangle, "the loop k of s has bounds that depend on other loops"),
