@@ -127,7 +127,7 @@ def check_winner(make: Callable[[], Func], seconds: float) -> None:
 
 
 def test_definitions_and_devices_of_all_kinds() -> None:
-    for number, make in enumerate(UNUSUAL.values()):
+    for number, make in enumerate([*UNUSUAL.values()][::2]):
         device = ODD if number % 2 else DEVICES["arria10"]
         check_random_points(make(), points=2, seed=number, device=device)
         check_winner(make, seconds=0.01)
