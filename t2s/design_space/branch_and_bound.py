@@ -15,17 +15,17 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from heapq import heappop, heappush, nsmallest
-from math import inf, prod
+from heapq import heappop, heappush
+from math import inf
 from time import monotonic
 from typing import Any
 
 import numpy as np
 
-from t2s.design_space.energy import Energy
+from t2s.design_space.energy import Energy, Reals
 from t2s.design_space.journal import Outcome
 from t2s.design_space.point import Point
-from t2s.design_space.space import Columns, Costs, Family, Space
+from t2s.design_space.space import Columns, Costs, Families, Family, Space
 from t2s.design_space.workers import Ending, ExecutorGone, WorkerDeath, Workers
 
 FIRST_ROWS = 16
@@ -153,6 +153,11 @@ class Search:
             assert timed.energy is not None
             return timed.energy
         return timed.cycles
+
+    @property
+    def minimized(self) -> Energy | None:
+        """Energy if it is the objective, and ``None`` if cycles are."""
+        return self.energy if self.objective is Objective.ENERGY else None
 
     @property
     def tried(self) -> int:
@@ -290,26 +295,31 @@ class _Candidates:
 
     def __init__(self, state: Search, until: float) -> None:
         self.state = state
-        parts: dict[int, list[Family]] = {}
         families = state.space.families()
         state.bounded += len(families)
-        promising = _promising(state, families) if state.objective is Objective.TIME else []
-        self.first = deque(promising)
-        self.taken_first = {candidate.point for candidate in promising}
-        for family in families:
-            part = 0
-            if state.objective is Objective.FRONT:
-                part = int(prod(family.pes) * state.space.dsp[family.lanes].pe).bit_length()
-            parts.setdefault(part, []).append(family)
-        ordered = sorted(parts.items(), reverse=True)
-        self.queues = deque(_Queue(state, families, until) for _, families in ordered)
+        self.first: deque[Candidate] = deque()
+        known: dict[Family, Costs] = {}
+        if state.objective is Objective.TIME:
+            self.first += _promising(state, families, known)
+        self.taken_first = {candidate.point for candidate in self.first}
+        bounds: Columns | Reals = families.bound
+        if state.minimized is not None:
+            bounds = state.minimized.of_families(state.space, families)
+        part = np.zeros(len(families), np.int64)
+        if state.objective is Objective.FRONT:
+            part = np.frexp(families.dsp)[1]
+        order = np.argsort(bounds, kind="stable")
+        self.queues = deque(
+            _Queue(state, families, order[part[order] == each], bounds, known, until)
+            for each in np.unique(part)[::-1]
+        )
 
     def take(self) -> Candidate | None:
         """The next candidate; ``None`` if none is left that could be better."""
         while self.first:
-            candidate: Candidate | None = self.first.popleft()
-            if candidate is not None and self.state.is_open(candidate):
-                return candidate
+            first = self.first.popleft()
+            if self.state.is_open(first):
+                return first
         while self.queues:
             candidate = self.queues[0].take()
             if candidate is not None:
@@ -335,15 +345,16 @@ class _Candidates:
         return not any(queue.has_more() for queue in self.queues)
 
 
-def _promising(state: Search, families: Sequence[Family]) -> list[Candidate]:
-    """The points that are estimated to be the fastest.
+def _promising(state: Search, families: Families, known: dict[Family, Costs]) -> list[Candidate]:
+    """The points that are estimated to be the fastest; the costs of their families get ``known``.
 
     Many points have nearly the same bound, and those that keep memory busy are far above it.
     """
     space = state.space
     found: list[tuple[float, Family, int, Costs]] = []
-    for family in nsmallest(_FIRST_FAMILIES, families, key=lambda family: family.estimate):
-        costs = space.costs_of(family, space.shapes(family))
+    for at in np.argsort(families.estimate, kind="stable")[:_FIRST_FAMILIES]:
+        family = families[at]
+        costs = known[family] = space.costs_of(family, space.shapes(family))
         legal = np.flatnonzero(costs.legal)
         if len(legal):
             estimates = space.estimate(costs)[legal]
@@ -355,7 +366,7 @@ def _promising(state: Search, families: Sequence[Family]) -> list[Candidate]:
     def dynamic(family: Family, row: int, costs: Costs) -> float:
         if state.energy is None:
             return 0.0
-        energy = state.energy.dynamic(space, space.shapes(family), family.ways, costs)
+        energy = state.energy.dynamic(space, space.shapes(family), family.ways, costs.bytes)
         return float(energy[row])
 
     return [
@@ -401,29 +412,38 @@ class _Batch:
 class _Queue:
     """Points of some families in the order of their bounds."""
 
-    def __init__(self, state: Search, families: Sequence[Family], until: float) -> None:
+    def __init__(
+        self,
+        state: Search,
+        families: Families,
+        order: Columns,
+        bounds: Columns | Reals,
+        known: dict[Family, Costs],
+        until: float,
+    ) -> None:
         self.state = state
         self.space = state.space
         self.until = until
-        bounds: Sequence[float] = [family.bound for family in families]
-        if self._minimized is not None:
-            bounds = self._minimized.of_families(self.space, families)
-        order = sorted(range(len(families)), key=bounds.__getitem__)
-        self.families = iter([(bounds[at], families[at]) for at in order])
-        self.family = next(self.families, None)
+        self.families = families
+        self.order = order
+        self.bounds = bounds
+        self.known = known
         self.heap: list[_Entry] = []
-        self.batches = 0
+        self.batches = 0  # families whose points are in the heap
 
     @property
-    def _minimized(self) -> Energy | None:
-        """Energy if it is the objective, and ``None`` if cycles are."""
-        return self.state.energy if self.state.objective is Objective.ENERGY else None
+    def family(self) -> float | None:
+        """The least bound of the families whose points were not bounded."""
+        if self.batches == len(self.order):
+            return None
+        bound: float = self.bounds[self.order[self.batches]].item()
+        return bound
 
     @property
     def least(self) -> float | None:
         """The least bound of what has not been taken."""
         bounds = [self.heap[0].key[0]] if self.heap else []
-        bounds += [] if self.family is None else [self.family[0]]
+        bounds += [] if self.family is None else [self.family]
         return min(bounds, default=None)
 
     def take(self) -> Candidate | None:
@@ -458,12 +478,14 @@ class _Queue:
 
     def _expand(self) -> bool:
         """Bound families until the least bound is that of a point; whether there is a point."""
-        while self.family is not None and (not self.heap or self.family[0] < self.heap[0].key[0]):
-            # bounds of families say less of energy, so that many of them are looked at
-            late = self._minimized is not None and monotonic() > self.until
-            if (late and self.heap) or self.family[0] >= self.state.limit:
+        while (bound := self.family) is not None:
+            if self.heap and bound >= self.heap[0].key[0]:
                 break
-            (_, family), self.family = self.family, next(self.families, None)
+            # bounds of families say less of energy, so that many of them are looked at
+            late = self.state.minimized is not None and monotonic() > self.until
+            if (late and self.heap) or bound >= self.state.limit:
+                break
+            family = self.families[int(self.order[self.batches])]
             self.batches += 1
             self._push(_Batch(number=self.batches, family=family))
         return bool(self.heap)
@@ -482,14 +504,14 @@ class _Queue:
     def _refill(self, batch: _Batch) -> None:
         """Compute the next rows of a batch, twice as many each time, without those that are cut."""
         shapes, ways = self.space.shapes(batch.family), batch.family.ways
-        costs = self.space.costs_of(batch.family, shapes)
+        costs = self.known.pop(batch.family, None) or self.space.costs_of(batch.family, shapes)
         if not batch.taken:
             self.state.bounded += len(shapes)
         dynamic, value = np.zeros(len(shapes)), costs.bound
         if self.state.energy is not None:
-            dynamic = self.state.energy.dynamic(self.space, shapes, ways, costs)
-        if self._minimized is not None:
-            value = dynamic + self._minimized.of_cycle * costs.bound
+            dynamic = self.state.energy.dynamic(self.space, shapes, ways, costs.bytes)
+        if self.state.minimized is not None:
+            value = dynamic + self.state.minimized.of_cycle * costs.bound
         legal = np.flatnonzero(costs.legal)
         order = np.lexsort((costs.bytes[legal], costs.ram[legal], value[legal]))
         rows: Columns = legal[order[batch.taken : max(FIRST_ROWS, 2 * batch.taken)]]

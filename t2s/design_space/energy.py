@@ -8,7 +8,7 @@ do for that is not counted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from t2s.core.location import user_location
 from t2s.core.ops import Op
 from t2s.design_space.contraction import SearchedOperand
 from t2s.design_space.point import Drain, Feed
-from t2s.design_space.space import Columns, Costs, Family, Shapes, Space, Ways
+from t2s.design_space.space import Columns, Families, Shapes, Space, Ways
 
 CYCLE, DRAM_BYTE, RAM_BYTE, CHANNEL_BYTE = "cycle", "DRAM byte", "RAM byte", "channel byte"
 
@@ -69,30 +69,21 @@ class Energy:
     def of_cycle(self) -> float:
         return self.prices.get(CYCLE, 0.0)
 
-    def dynamic(self, space: Space, shapes: Shapes, ways: Ways, costs: Costs) -> Reals:
-        """The energy of each row without what cycles cost."""
+    def dynamic(self, space: Space, shapes: Shapes, ways: Ways, moved: Columns) -> Reals:
+        """The energy of each row without what cycles cost; ``moved`` are its bytes."""
         total = np.zeros(len(shapes))
-        for kind, count in counts(self.operations, space, shapes, ways, costs).items():
+        for kind, count in counts(self.operations, space, shapes, ways, moved).items():
             total = total + count * self.prices.get(kind, 0.0)
         return total
 
-    def of_families(self, space: Space, families: Sequence[Family]) -> list[float]:
+    def of_families(self, space: Space, families: Families) -> Reals:
         """Lower bounds for all designs of each family: what the least that they cost adds up to."""
-        groups: dict[tuple[int, Ways], list[int]] = {}
-        for at, family in enumerate(families):
-            groups.setdefault((family.lanes, family.ways), []).append(at)
-        bounds = np.zeros(len(families))
-        for (lanes, ways), members in groups.items():
-            pes = np.array([families[at].pes for at in members], np.int64)
-            pes = pes.reshape(len(members), len(space.contraction.outputs))
-            length = np.full(len(members), lanes, np.int64)
-            whole = -(-space._extents_of(length) // pes)
-            shapes = Shapes(pes=pes, tiles=whole, lanes=length)
-            costs = space.costs(shapes, ways, of_family=True)
-            cycles = np.array([families[at].bound for at in members])
-            bounds[members] = self.dynamic(space, shapes, ways, costs) + self.of_cycle * cycles
-        found: list[float] = bounds.tolist()
-        return found
+        bounds: Reals = self.of_cycle * families.bound.astype(np.float64)
+        for at, ways in enumerate(families.ways):
+            rows = np.flatnonzero(families.way == at)
+            shapes = space.of_one_block(families.pes[rows], families.lanes[rows])
+            bounds[rows] += self.dynamic(space, shapes, ways, families.bytes[rows])
+        return bounds
 
 
 def counts(
@@ -100,9 +91,9 @@ def counts(
     space: Space,
     shapes: Shapes,
     ways: Ways,
-    costs: Costs,
+    moved: Columns,
 ) -> dict[str, Columns]:
-    """The counts of each kind but cycles."""
+    """The counts of each kind but cycles; ``moved`` are the bytes of loads and stores."""
     outputs, lanes = space.contraction.outputs, shapes.lanes
     nest = space.nest(shapes)
     blocks, array = nest.blocks, nest.array
@@ -138,7 +129,7 @@ def counts(
         passed = _scattered(stored, shapes.pes) + stored * last - stored * last // 2
         channel += (stored * (shapes.pes > 1).sum(axis=1) + passed) * width
     evaluations = _evaluations(space, lanes)
-    found = {DRAM_BYTE: costs.bytes, RAM_BYTE: ram, CHANNEL_BYTE: channel}
+    found = {DRAM_BYTE: moved, RAM_BYTE: ram, CHANNEL_BYTE: channel}
     for kind in {kind for each in operations.values() for kind in each}:
         of_lanes = np.zeros(max(operations) + 1, np.int64)
         for length, each in operations.items():

@@ -32,7 +32,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import combinations, product
 from math import ceil, lcm, prod
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -110,6 +110,45 @@ class Family:
     ways: Ways
     bound: int
     estimate: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Families(Sequence[Family]):
+    """Families as columns, a row each, those with the least bound first.
+
+    ``way`` is the place of a family among ``ways``.  ``dsp``, ``ram`` and ``bytes`` are the least
+    of its designs.
+    """
+
+    ways: tuple[Ways, ...]
+    way: Columns
+    pes: Columns
+    lanes: Columns
+    bound: Columns
+    estimate: np.ndarray[Any, np.dtype[np.float64]]
+    dsp: Columns
+    ram: Columns
+    bytes: Columns
+
+    def __len__(self) -> int:
+        return len(self.bound)
+
+    @overload
+    def __getitem__(self, at: int) -> Family: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[Family]: ...
+
+    def __getitem__(self, at: int | slice) -> Family | list[Family]:
+        if isinstance(at, slice):
+            return [self[row] for row in range(*at.indices(len(self)))]
+        return Family(
+            pes=tuple(self.pes[at].tolist()),
+            lanes=int(self.lanes[at]),
+            ways=self.ways[self.way[at]],
+            bound=int(self.bound[at]),
+            estimate=float(self.estimate[at]),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,41 +272,58 @@ class Space:
 
     # arrays and shapes
 
-    def families(self) -> list[Family]:
+    def families(self) -> Families:
         """All families within the budget, those with the least bound first."""
-        families: list[Family] = []
+        ways = tuple(self.ways())
+        parts: list[list[Any]] = []
         for lanes in self.dsp:
-            arrays = list(self._pes(lanes))
-            pes = np.array(arrays, np.int64).reshape(len(arrays), len(self.contraction.outputs))
-            whole = -(-np.array(self._extents(lanes), np.int64) // np.maximum(pes, 1))
-            shapes = Shapes(pes=pes, tiles=whole, lanes=np.full(len(pes), lanes, np.int64))
-            for ways in self.ways():
-                costs = self.costs(shapes, ways, of_family=True)
+            pes = self._pes(lanes)
+            shapes = self.of_one_block(pes, np.full(len(pes), lanes, np.int64))
+            for at, each in enumerate(ways):
+                costs = self.costs(shapes, each, of_family=True)
                 rows = np.flatnonzero(costs.legal)
-                columns = (pes, costs.bound, self.estimate(costs))
-                families += [
-                    Family(pes=tuple(along), lanes=lanes, ways=ways, bound=bound, estimate=estimate)
-                    for along, bound, estimate in zip(
-                        *(column[rows].tolist() for column in columns), strict=True
-                    )
-                ]
-        return sorted(families, key=lambda family: (family.bound, family.estimate))
+                columns = (costs.bound, self.estimate(costs), costs.dsp, costs.ram, costs.bytes)
+                way = np.full(len(rows), at, np.int64)
+                parts.append([way, pes[rows], shapes.lanes[rows], *(c[rows] for c in columns)])
+        way, pes, lengths, bound, estimate, dsp, ram, moved = map(
+            np.concatenate, zip(*parts, strict=True)
+        )
+        order = np.lexsort((estimate, bound))
+        return Families(
+            ways=ways,
+            way=way[order],
+            pes=pes[order],
+            lanes=lengths[order],
+            bound=bound[order],
+            estimate=estimate[order],
+            dsp=dsp[order],
+            ram=ram[order],
+            bytes=moved[order],
+        )
 
-    def _pes(self, lanes: int) -> Iterator[tuple[int, ...]]:
-        """PEs along each output loop."""
+    def of_one_block(self, pes: Columns, lanes: Columns) -> Shapes:
+        """Arrays with tiles so large that there is one block; see ``costs``."""
+        return Shapes(pes=pes, tiles=-(-self._extents_of(lanes) // pes), lanes=lanes)
+
+    def _pes(self, lanes: int) -> Columns:
+        """PEs along each output loop, a row for each array."""
         extents = self._extents(lanes)
         most = prod(extents)
         if self.budget.dsp is not None and self.dsp[lanes].pe:
             most = min(most, int(self.budget.dsp / self.dsp[lanes].pe))
-        if most < 1:
-            return
-        yield (1,) * len(extents)
-        for chosen in (c for r in (1, 2) for c in combinations(range(len(extents)), r)):
-            ranges = [range(2, min(extents[at], most) + 1) for at in chosen]
-            for pes in product(*ranges):
-                if prod(pes) <= most:
-                    along = dict(zip(chosen, pes, strict=True))
-                    yield tuple(along.get(at, 1) for at in range(len(extents)))
+        arrays = [np.ones((min(most, 1), len(extents)), np.int64)]
+        for at, extent in enumerate(extents):
+            along = np.arange(2, min(extent, most) + 1)
+            arrays.append(np.ones((len(along), len(extents)), np.int64))
+            arrays[-1][:, at] = along
+        for outer, inner in combinations(range(len(extents)), 2):
+            along = np.arange(2, min(extents[outer], most) + 1)
+            choices = np.maximum(np.minimum(extents[inner], most // along) - 1, 0)
+            pes = np.ones((int(choices.sum()), len(extents)), np.int64)
+            pes[:, outer] = np.repeat(along, choices)
+            pes[:, inner] = np.arange(len(pes)) - np.repeat(choices.cumsum() - choices, choices) + 2
+            arrays.append(pes)
+        return np.concatenate(arrays)
 
     def _extents(self, lanes: int) -> list[int]:
         """The extents of the output loops, in vectors along the loop that lanes are taken from."""

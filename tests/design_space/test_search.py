@@ -262,7 +262,7 @@ def test_energy_counts_are_those_of_runs() -> None:
             ]
             counted = {
                 kind: int(column[row])
-                for kind, column in counts(operations, space, shapes, way, costs).items()
+                for kind, column in counts(operations, space, shapes, way, costs.bytes).items()
             }
             assert counted.pop("DRAM byte") == sum(
                 moved_bytes(run.program, timing) for timing in run.program.nodes
@@ -284,7 +284,7 @@ def test_the_least_energy(tiny: Any) -> None:
     for family, bound in zip(families, energy.of_families(space, families), strict=True):
         shapes = space.shapes(family)
         costs = space.costs(shapes, family.ways)
-        dynamic = energy.dynamic(space, shapes, family.ways, costs)
+        dynamic = energy.dynamic(space, shapes, family.ways, costs.bytes)
         for row in np.flatnonzero(costs.legal).tolist():
             exact.append(float(dynamic[row]) + 9.0 * points[at][0])
             assert exact[-1] >= bound
