@@ -37,7 +37,7 @@ from t2s.core.expr import (
 from t2s.core.intervals import linear_form
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.names import NameSupply
-from t2s.core.ops import OPERATORS, Op
+from t2s.core.ops import OPERATORS, Op, reorderable
 from t2s.core.printer import show
 from t2s.core.types import BOOL, INT32, Type
 from t2s.core.walk import Term, children, rewrite, walk
@@ -115,12 +115,26 @@ class Contraction:
         return prod(self.extents.values())
 
     @property
+    def loops_in_space(self) -> tuple[SearchedLoop, ...]:
+        """The loops that PEs may be along: outputs, and reductions.
+
+        Of a sum that rounds, which keeps its order, the innermost reduction only.
+        """
+        if self.operator is None or not self._reassociates:
+            return self.outputs
+        keeps_order = not reorderable(self.operator, self.type)
+        return self.outputs + (self.reductions[-1:] if keeps_order else self.reductions)
+
+    @property
+    def _reassociates(self) -> bool:
+        return self.operator is not None and is_associative(self.operator)
+
+    @property
     def vector_loop(self) -> str | None:
         """The loop that vectors run along: the innermost reduction, or adjacent results."""
         if not self.reductions:
             return self.stored[-1] if self.stored else None
-        reassociates = self.operator is not None and is_associative(self.operator)
-        return self.reductions[-1].name if reassociates else None
+        return self.reductions[-1].name if self._reassociates else None
 
 
 def with_single_reads(func: ScheduledFunc) -> ScheduledFunc:

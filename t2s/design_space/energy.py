@@ -19,7 +19,7 @@ from t2s.core.location import user_location
 from t2s.core.ops import Op
 from t2s.design_space.contraction import SearchedOperand
 from t2s.design_space.point import Drain, Feed
-from t2s.design_space.space import Columns, Families, Shapes, Space, Ways
+from t2s.design_space.space import Columns, Families, Nest, Shapes, Space, Ways
 
 CYCLE, DRAM_BYTE, RAM_BYTE, CHANNEL_BYTE = "cycle", "DRAM byte", "RAM byte", "channel byte"
 
@@ -94,14 +94,14 @@ def counts(
     moved: Columns,
 ) -> dict[str, Columns]:
     """The counts of each kind but cycles; ``moved`` are the bytes of loads and stores."""
-    outputs, lanes = space.contraction.outputs, shapes.lanes
+    loops, lanes = space.contraction.loops_in_space, shapes.lanes
     nest = space.nest(shapes)
     blocks, array = nest.blocks, nest.array
     steps = blocks * nest.results * nest.sums
     channel = np.zeros(len(shapes), np.int64)
     ram = channel.copy()
     for operand, feed in zip(space.contraction.operands, ways.feeds, strict=True):
-        varies = np.array([loop.name in operand.varies for loop in outputs], bool)
+        varies = np.array([loop.name in operand.varies for loop in loops], bool)
         own = np.where(varies, shapes.pes, 1).prod(axis=1)
         width = space._vector(operand, lanes) * operand.type.bits // 8
         match feed:
@@ -110,24 +110,29 @@ def counts(
             case Feed.FORWARDED:
                 channel += steps * array * width
             case Feed.BUFFERED:
-                streamed = _streamed(space, operand, shapes, blocks, own, varies)
-                passed = _scattered(streamed, np.where(varies, shapes.pes, 1))
+                streamed = _streamed(space, operand, nest, own)
+                outputs = space._of_outputs(np.where(varies, shapes.pes, 1))
+                passed = _scattered(streamed, outputs)
                 ram += (streamed + steps * own) * width
                 channel += (streamed + passed + steps * array) * width
             case Feed.BUFFERED_APART:  # from a loader for each feeder, past no other feeder
-                streamed = _streamed(space, operand, shapes, blocks, own, varies)
+                streamed = _streamed(space, operand, nest, own)
                 ram += (streamed + steps * own) * width
                 channel += (streamed + steps * array) * width
-    stored = blocks * nest.results * array
+    stored = blocks * nest.results * nest.ends
     width = nest.bytes
     channel += stored * width
+    # sums that pass chains of PEs, and go back to the first one
+    handed_on = nest.array * nest.sums - nest.ends
+    channel += np.where(nest.chain > 1, blocks * nest.results * handed_on * width, 0)
     for operand in space.contraction.initial:
         channel += stored * space._vector(operand, lanes) * operand.type.bits // 8
     if ways.drain is Drain.GATHERED:
         # the last chain passes whole words of the unloader, which fill up from PE to PE
         last = space._stored_vector(shapes.pes) - 1
-        passed = _scattered(stored, shapes.pes) + stored * last - stored * last // 2
-        channel += (stored * (shapes.pes > 1).sum(axis=1) + passed) * width
+        pes = space._of_outputs(shapes.pes)
+        passed = _scattered(stored, pes) + stored * last - stored * last // 2
+        channel += (stored * (pes > 1).sum(axis=1) + passed) * width
     evaluations = _evaluations(space, lanes)
     found = {DRAM_BYTE: moved, RAM_BYTE: ram, CHANNEL_BYTE: channel}
     for kind in {kind for each in operations.values() for kind in each}:
@@ -140,21 +145,17 @@ def counts(
 
 def _evaluations(space: Space, lanes: Columns) -> Columns:
     """Vectors of the term that PEs evaluate; padding is not evaluated."""
-    evaluations: Columns = space._extents_of(lanes).prod(axis=1) * space._sums(lanes)
+    of_one_pe = np.ones((len(lanes), len(space.contraction.loops_in_space)), np.int64)
+    terms = space._steps(lanes, of_one_pe).prod(axis=1)
+    evaluations: Columns = space._extents_of(lanes).prod(axis=1) * terms
     return evaluations
 
 
-def _streamed(
-    space: Space,
-    operand: SearchedOperand,
-    shapes: Shapes,
-    blocks: Columns,
-    own: Columns,
-    varies: Any,
-) -> Columns:
+def _streamed(space: Space, operand: SearchedOperand, nest: Nest, own: Columns) -> Columns:
     """Tokens from the loader of a buffered operand."""
-    held = np.where(varies, shapes.tiles, 1).prod(axis=1)
-    tokens: Columns = blocks * held * own * space._sums_of(operand, shapes.lanes)
+    varies = [loop.name in operand.varies for loop in space.contraction.outputs]
+    held = np.where(np.array(varies, bool), nest.tiles, 1).prod(axis=1)
+    tokens: Columns = nest.blocks * held * own * space.sums_of(operand, nest)
     return tokens
 
 

@@ -5,7 +5,8 @@ length, how each operand reaches the PEs, and how results leave.  ``calls`` is t
 directives that a user would write; ``apply`` carries them out on a Func.
 
 The loop nest is always the same, outermost first: blocks of results, the reduction, the tile of a
-PE, the PEs, the lanes.  So a PE has as many partial sums in flight as its tile has results, which
+PE, the PEs, the lanes.  Where a reduction is in space, its inner part is, so that sums pass the PEs
+once in each step.  So a PE has as many partial sums in flight as its tile has results, which
 hides the latency of the adder.  Lanes are along the innermost reduction, or along adjacent results
 where nothing is reduced; then a result of a PE is a vector.
 """
@@ -52,7 +53,7 @@ class Point:
 
     Attributes
     ----------
-    rows: (loop, PEs) for each loop in space, in the order of the outputs.
+    rows: (loop, PEs) for each loop in space, outputs before reductions.
     tiles: results of one PE along each output loop.
     lanes: the length of vectors along the vector loop of the contraction.
     feeds: for each operand.
@@ -143,6 +144,7 @@ class _Writer:
         self.on_host: list[str] = []
         self.calls: list[Call] = []
         self.pes: dict[str, str] = {}  # the loop over PEs, by output loop
+        self.chains: dict[str, str] = {}  # the loop over PEs, by reduction
         self.tiles: dict[str, str] = {}  # the loop over a PE's results, by output loop
         self.lane: str | None = None
 
@@ -193,6 +195,13 @@ class _Writer:
         if along is not None and self.point.lanes > 1:
             self.lane = self.loop(f"{along}v")
             self.call(name, "split", along, along, self.lane, self.point.lanes)
+        for reduction in self.contraction.reductions:
+            if reduction.name in rows:
+                chain = self.loop(f"{reduction.name}p")
+                self.chains[reduction.name] = chain
+                self.call(
+                    name, "split", reduction.name, reduction.name, chain, rows[reduction.name]
+                )
         for output, tile in zip(self.contraction.outputs, self.point.tiles, strict=True):
             block = rows.get(output.name, 1) * tile
             if block == 1:
@@ -209,11 +218,11 @@ class _Writer:
                 self.pes[output.name] = inner
         nest = [output.name for output in self.contraction.outputs]
         nest += [reduction.name for reduction in self.contraction.reductions]
-        nest += [*self.tiles.values(), *self.pes.values()]
+        nest += [*self.tiles.values(), *self.pes.values(), *self.chains.values()]
         nest += [self.lane] if self.lane else []
         self.call(name, "reorder", *reversed(nest))
-        if self.pes:
-            self.call(name, "unroll", *self.pes.values())
+        if self.pes or self.chains:
+            self.call(name, "unroll", *self.pes.values(), *self.chains.values())
         if self.lane:
             operands = (*self.contraction.operands, *self.contraction.initial)
             self.call(name, "vload", *(o.name for o in operands if along in o.varies))
@@ -245,7 +254,8 @@ class _Writer:
 
     def feed(self, operand: SearchedOperand, feed: Feed, loader: str, feeder: str) -> None:
         name = self.contraction.name
-        for loop, pes in self.pes.items():
+        in_space = self.pes | self.chains
+        for loop, pes in in_space.items():
             if loop not in operand.varies:
                 self.call(name, "forward", feeder, pes)
         if loader == feeder:
@@ -260,6 +270,7 @@ class _Writer:
         # the buffer comes first: scattering along two loops inserts a Func that it would name
         outer = [*self.contraction.outputs, *self.contraction.reductions[:kept]]
         self.call(feeder, "buffer", loader, outer[-1].name)
+        # along a reduction PEs start one after the other, so each has a loader of its own
         for loop, pes in self.pes.items():
             if loop in operand.varies and feed is Feed.BUFFERED:
                 self.call(feeder, "scatter", loader, pes)
@@ -281,4 +292,6 @@ class _Writer:
 
 def stores_vectors(contraction: Contraction, point: Point) -> bool:
     """Whether the last loop in space is the one along which results are adjacent in memory."""
-    return [loop for loop, _ in point.rows[-1:]] == list(contraction.stored[-1:])
+    reductions = {loop.name for loop in contraction.reductions}
+    rows = [loop for loop, _ in point.rows if loop not in reductions]
+    return rows[-1:] == list(contraction.stored[-1:])

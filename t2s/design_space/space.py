@@ -5,13 +5,14 @@ way for each operand and for the results (``point.py``); a *family* is all point
 their tiles only.  They are columns of numbers, so that hundreds of thousands of them are bounded in
 a second.
 
-**The space.**  One or two output loops in space, with any number of PEs; along each output loop
+**The space.**  One or two output loops in space, with any number of PEs, or one reduction, alone or
+beside an output loop, with the fewest PEs for each number of its steps; along each output loop
 every tile that is the smallest one for its number of blocks, so that tiles need not divide; vectors
 of a power of two along the innermost reduction, or along adjacent results if nothing is reduced;
 each operand loaded by each PE, or forwarded from boundary PEs, or streamed once for each tile and
 buffered, from one loader or from one for each feeder; results gathered, or stored by each PE
 through a FIFO that takes no RAM block or holds a tile.
-Not in it: reductions in space, skewed space-time maps, blocks in another order than the
+Not in it: skewed space-time maps, blocks in another order than the
 definition's, buffers for more than one step of the reduction, other depths of FIFOs.
 
 **Bounds.**  Each counts what one unit has to do, so none of them is above the true cycles:
@@ -19,6 +20,7 @@ definition's, buffers for more than one step of the reduction, other depths of F
 * PEs: a step for each block, each step of the reduction and each result of the tile, and at least
   the latency of the adder for a tile; before the first step the first buffers have to be filled and
   the operands have to reach the last PE; after the last one the term, the sum and the store follow;
+  along a reduction in space a sum passes all PEs, one addition after the other;
 * the stream of each buffered operand, and that of gathered results, a token in a cycle;
 * all bytes that are loaded and stored, by the bandwidth of the memory, and those of a unit by its
   own; those of the results of a block once more, which leave in the last step of the reduction.
@@ -79,7 +81,8 @@ class Budget:
 class Shapes:
     """Arrays of PEs with tiles and vectors, a row each.
 
-    ``pes`` and ``tiles`` have a column for each output loop, ``pes`` 1 for those in time.
+    ``pes`` has a column for each loop that may be in space, 1 for those in time, ``tiles`` one for
+    each output loop.
     """
 
     pes: Columns
@@ -100,7 +103,7 @@ class Ways:
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """PEs along each output loop, the vector length and the ways: designs with any tiles.
+    """PEs along each loop, the vector length and the ways: designs with any tiles.
 
     ``bound`` is a bound for all of them, ``estimate`` what the best of them may take.
     """
@@ -171,9 +174,13 @@ class Costs:
 class Nest:
     """The loop nests of shapes.
 
-    ``padded`` has the iterations of each output loop, ``step`` the cycles of a step of the
-    reduction, ``held`` what a PE holds at once, ``bits`` those of a result, ``after`` the cycles
-    from the last step to the end.
+    Of the ``array`` of PEs those at the ``ends`` of the reductions in space have the results, after
+    ``chain`` PEs each.  ``padded`` has the iterations of each loop, ``steps`` a column for each
+    reduction in time, ``sums`` their product and ``step`` the cycles of one of them; a sum is there
+    for the next one after ``carried`` cycles, and ``next_block`` are the cycles of the last one.  A
+    sum is in the last PE of a chain ``through`` cycles after it was in the first one; ``held`` is
+    what a PE holds at once, ``bits`` and ``bytes`` those of a result, ``after`` the cycles from the
+    last step to the end.
     """
 
     pes: Columns
@@ -181,10 +188,15 @@ class Nest:
     lanes: Columns
     padded: Columns
     array: Columns
+    ends: Columns
+    chain: Columns
     blocks: Columns
     results: Columns
+    steps: Columns
     sums: Columns
     step: Columns
+    next_block: Columns
+    through: Columns
     held: Columns
     bits: Columns
     bytes: Columns
@@ -199,7 +211,9 @@ class _Load:
 
     Of its ``bytes`` a DRAM moves at least ``least``, and is expected to move ``lines``.
     Before the first step ``first`` bytes are loaded in ``fill`` cycles; the last PE begins ``skew``
-    cycles after the first one; ``streamed`` are the cycles from the first load to the last step.
+    cycles after the first one; ``streamed`` are the cycles from the first load to the last step,
+    and ``stalls`` those in which feeders wait, since tokens reach a chain of them less often than
+    once in a cycle.
     """
 
     bytes: Columns
@@ -210,6 +224,7 @@ class _Load:
     fill: Columns
     skew: Columns
     streamed: Columns
+    stalls: Columns
     dsp: Columns
     ram: Columns
     legal: np.ndarray[Any, np.dtype[np.bool_]]
@@ -303,27 +318,39 @@ class Space:
 
     def of_one_block(self, pes: Columns, lanes: Columns) -> Shapes:
         """Arrays with tiles so large that there is one block; see ``costs``."""
-        return Shapes(pes=pes, tiles=-(-self._extents_of(lanes) // pes), lanes=lanes)
+        tiles = -(-self._extents_of(lanes) // self._of_outputs(pes))
+        return Shapes(pes=pes, tiles=tiles, lanes=lanes)
 
     def _pes(self, lanes: int) -> Columns:
-        """PEs along each output loop, a row for each array."""
-        extents = self._extents(lanes)
-        most = prod(extents)
+        """PEs along each loop that may be in space, a row for each array."""
+        contraction = self.contraction
+        outputs, along = len(contraction.outputs), contraction.vector_loop
+        numbers = [np.arange(1, extent + 1) for extent in self._extents(lanes)]
+        for loop in contraction.loops_in_space[outputs:]:
+            vectors = ceil(loop.extent / (lanes if loop.name == along else 1))
+            numbers.append(np.array(smallest_tiles(vectors)))
+        most = prod(int(of_loop[-1]) for of_loop in numbers)
         if self.budget.dsp is not None and self.dsp[lanes].pe:
             most = min(most, int(self.budget.dsp / self.dsp[lanes].pe))
-        arrays = [np.ones((min(most, 1), len(extents)), np.int64)]
-        for at, extent in enumerate(extents):
-            along = np.arange(2, min(extent, most) + 1)
-            arrays.append(np.ones((len(along), len(extents)), np.int64))
-            arrays[-1][:, at] = along
-        for outer, inner in combinations(range(len(extents)), 2):
-            along = np.arange(2, min(extents[outer], most) + 1)
-            choices = np.maximum(np.minimum(extents[inner], most // along) - 1, 0)
-            pes = np.ones((int(choices.sum()), len(extents)), np.int64)
-            pes[:, outer] = np.repeat(along, choices)
-            pes[:, inner] = np.arange(len(pes)) - np.repeat(choices.cumsum() - choices, choices) + 2
+        numbers = [of_loop[(of_loop > 1) & (of_loop <= most)] for of_loop in numbers]
+        arrays = [np.ones((min(most, 1), len(numbers)), np.int64)]
+        for at, of_loop in enumerate(numbers):
+            arrays.append(np.ones((len(of_loop), len(numbers)), np.int64))
+            arrays[-1][:, at] = of_loop
+        for outer, inner in combinations(range(len(numbers)), 2):
+            if outer >= outputs:
+                continue  # one reduction in space
+            choices = np.searchsorted(numbers[inner], most // numbers[outer], side="right")
+            pes = np.ones((int(choices.sum()), len(numbers)), np.int64)
+            pes[:, outer] = np.repeat(numbers[outer], choices)
+            places = np.arange(len(pes)) - np.repeat(choices.cumsum() - choices, choices)
+            pes[:, inner] = numbers[inner][places]
             arrays.append(pes)
         return np.concatenate(arrays)
+
+    def _of_outputs(self, columns: Columns) -> Columns:
+        """Of columns for loops in space those of output loops."""
+        return columns[:, : len(self.contraction.outputs)]
 
     def _extents(self, lanes: int) -> list[int]:
         """The extents of the output loops, in vectors along the loop that lanes are taken from."""
@@ -337,7 +364,7 @@ class Space:
         """The array of a family with every tile."""
         choices = [
             smallest_tiles(ceil(n / along))
-            for n, along in zip(self._extents(family.lanes), family.pes, strict=True)
+            for n, along in zip(self._extents(family.lanes), family.pes, strict=False)
         ]
         while prod(map(len, choices)) > MOST_TILES:
             longest = max(range(len(choices)), key=lambda at: len(choices[at]))
@@ -345,7 +372,7 @@ class Space:
         grid = np.meshgrid(*choices, indexing="ij")
         tiles = np.stack([axis.ravel() for axis in grid], axis=1) if grid else np.ones((1, 0), int)
         tiles = tiles[tiles.prod(axis=1) <= MOST_RESULTS]
-        pes = np.broadcast_to(np.array(family.pes, np.int64), tiles.shape)
+        pes = np.broadcast_to(np.array(family.pes, np.int64), (len(tiles), len(family.pes)))
         return Shapes(pes=pes, tiles=tiles, lanes=np.full(len(tiles), family.lanes, np.int64))
 
     # bounds
@@ -359,13 +386,26 @@ class Space:
         ]
         return np.stack(columns, axis=1) if columns else np.ones((len(lanes), 0), np.int64)
 
-    def _sums(self, lanes: Columns) -> Columns:
-        """The steps of the reduction."""
-        reductions = [loop.extent for loop in self.contraction.reductions]
-        if not reductions:
-            return np.ones_like(lanes)
-        steps: Columns = -(-reductions[-1] // lanes) * prod(reductions[:-1])
+    def _steps(self, lanes: Columns, pes: Columns) -> Columns:
+        """The steps of each reduction in time, a column each."""
+        along = self.contraction.vector_loop
+        vectors = [
+            -(-loop.extent // lanes) if loop.name == along else np.full_like(lanes, loop.extent)
+            for loop in self.contraction.reductions
+        ]
+        if not vectors:
+            return np.ones((len(lanes), 0), np.int64)
+        steps: Columns = -(-np.stack(vectors, axis=1) // self._of_reductions(pes))
         return steps
+
+    def _of_reductions(self, pes: Columns) -> Columns:
+        """PEs along each reduction, a column each."""
+        columns = {loop.name: at for at, loop in enumerate(self.contraction.loops_in_space)}
+        found = np.ones((len(pes), len(self.contraction.reductions)), np.int64)
+        for at, loop in enumerate(self.contraction.reductions):
+            if loop.name in columns:
+                found[:, at] = pes[:, columns[loop.name]]
+        return found
 
     @property
     def _latency_of_loads(self) -> int:
@@ -412,7 +452,10 @@ class Space:
         fill = np.maximum.reduce([none, *(load.fill for load in loads)])
         first = sum((load.first for load in loads), none)
         fill = np.maximum(fill, self._moving(first, widest))
-        computed = fill + (nest.blocks * nest.sums - 1) * nest.step + nest.results
+        fill = np.maximum(fill, nest.through)
+        stalls = np.maximum.reduce([none, *(load.stalls for load in loads)])
+        computed = fill + nest.blocks * (nest.sums - 1) * nest.step + stalls
+        computed = computed + (nest.blocks - 1) * nest.next_block + nest.results
         computed = computed + (nest.blocks - 1) * left.stalls
         computed = np.maximum.reduce([computed, *(load.streamed for load in loads)])
         latency, of_first = self._latency_before_steps
@@ -431,7 +474,7 @@ class Space:
         dsp = sum((load.dsp for load in loads), pe)
         ram = sum((load.ram for load in loads), left.ram)
         if self.contraction.reductions:
-            ram = ram + nest.array * self._ram(nest.held, nest.bits)
+            ram = ram + self._ram_of_sums(nest)
         legal = np.logical_and.reduce([left.legal, *(load.legal for load in loads)])
         if self.budget.dsp is not None:
             legal &= dsp <= self.budget.dsp
@@ -449,36 +492,54 @@ class Space:
         """The loop nests of shapes."""
         lanes = shapes.lanes
         # padding is computed, loaded and stored as all else
-        blocks = -(-self._extents_of(lanes) // (shapes.pes * shapes.tiles))
+        of_outputs = self._of_outputs(shapes.pes)
+        blocks = -(-self._extents_of(lanes) // (of_outputs * shapes.tiles))
         results = shapes.tiles.prod(axis=1)
+        array, ends = shapes.pes.prod(axis=1), of_outputs.prod(axis=1)
+        steps = self._steps(lanes, shapes.pes)
+        chain = array // ends
+        # a PE of a chain sends a sum when its own term is in it, and a channel takes a cycle
+        latency = self._of_datapath(lanes, lambda each: each.latency)
         carried = self._of_datapath(lanes, lambda each: each.carried)
+        carried = np.where(chain > 1, chain * (latency + 1), carried)
+        step = _step(results, carried, chain)
         return Nest(
             pes=shapes.pes,
             tiles=shapes.tiles,
             lanes=lanes,
-            padded=blocks * shapes.pes * shapes.tiles,
-            array=shapes.pes.prod(axis=1),
+            padded=np.concatenate(
+                [blocks * of_outputs * shapes.tiles, steps * self._of_reductions(shapes.pes)],
+                axis=1,
+            ),
+            array=array,
+            ends=ends,
+            chain=chain,
             blocks=blocks.prod(axis=1),
             results=results,
-            sums=self._sums(lanes),
-            step=self._step(results, carried),
+            steps=steps,
+            sums=steps.prod(axis=1),
+            step=step,
+            carried=carried,
+            next_block=np.where(chain > 1, results, step),
+            through=(chain - 1) * (latency + 1),
             held=np.ones_like(results) if of_family else results,
             bits=self._bits * self._results_of_vector(lanes),
             bytes=self.contraction.type.bytes * self._results_of_vector(lanes),
-            after=self._of_datapath(lanes, lambda each: each.latency) + self._latency_of_stores,
-            carried=carried,
+            after=latency + self._latency_of_stores,
             any_tiles=of_family,
         )
 
     def _load(self, nest: Nest, operand: SearchedOperand, feed: Feed) -> _Load:
         """What it costs to bring an operand to the PEs."""
-        varies = np.array([loop.name in operand.varies for loop in self.contraction.outputs], bool)
+        loops = self.contraction.loops_in_space
+        varies = np.array([loop.name in operand.varies for loop in loops], bool)
+        outputs = varies[: len(self.contraction.outputs)]
         own = np.where(varies, nest.pes, 1).prod(axis=1)  # PEs with elements of their own
         bits = self._of_loads(nest, operand, "bits")
         width = self._of_loads(nest, operand, "bytes")
         widest = self._of_loads(nest, operand, "widest")
         none = np.zeros_like(own)
-        kept = np.where(varies, nest.tiles, 1).prod(axis=1)
+        kept = np.where(outputs, nest.tiles, 1).prod(axis=1)
         steps = nest.blocks * nest.results * nest.sums
         match feed:
             case Feed.DIRECT:
@@ -487,15 +548,17 @@ class Space:
                 units, tokens, legal = own, steps * own, own < nest.array
                 legal &= ~self._differs(nest, operand)
         if feed.buffers:
-            units = own if feed is Feed.BUFFERED_APART else np.ones_like(own)
-            streams = self._sums_of(operand, nest.lanes)
+            # from one loader, or from one for each PE along a reduction
+            apart = np.where(varies, nest.pes, 1)[:, len(outputs) :].prod(axis=1)
+            units = own if feed is Feed.BUFFERED_APART else apart
+            streams = self.sums_of(operand, nest)
             tokens = nest.blocks * kept * own * streams
             legal = self._reuses(operand, nest.results, kept) | nest.any_tiles
-            legal &= (own > 1) | (feed is Feed.BUFFERED)
+            legal &= (own > apart) | (feed is Feed.BUFFERED)
             legal &= operand.condition is None
             buffered = np.minimum(kept, nest.held)
             # the last buffer is full before the steps that use it
-            least_step = self._step(nest.held, nest.carried)
+            least_step = _step(nest.held, nest.carried, nest.chain)
             steps_after = (nest.sums // streams - 1) * least_step + nest.held - 1
         tokens = self._needed(nest, operand.condition, tokens)
         loaded = self._needed(nest, operand.loaded, tokens)
@@ -503,7 +566,7 @@ class Space:
         ram = units * self._of_loads(nest, operand, "ram")
         blocks = {n: each.loads[operand.name].dsp for n, each in self.dsp.items()}
         owners = nest.array if feed is Feed.DIRECT else own
-        run = self._run(nest, varies, operand.adjacent, feed is Feed.BUFFERED)
+        run = self._run(nest, outputs, operand.adjacent, feed is Feed.BUFFERED)
         busy = np.maximum(0, -(-tokens // units) - 1) * self._unit_cycles(widest)
         skewed = feed is not Feed.DIRECT and operand.condition is None
         return _Load(
@@ -513,8 +576,9 @@ class Space:
             lines=self._lines(tokens, width, run) if operand.stored else moved,
             first=buffered * own * width if feed.buffers and operand.loaded is None else none,
             fill=buffered * own // units if feed.buffers else none,
-            skew=np.where(varies, 0, nest.pes - 1).sum(axis=1) if skewed else none,
+            skew=self._hops(nest, outputs) if skewed else none,
             streamed=busy + 1 + (steps_after if feed.buffers else 0),
+            stalls=self._stalls(nest, operand, outputs, kept) if feed is Feed.BUFFERED else none,
             dsp=none if operand.stored else self._dsp(units, nest.lanes, blocks),
             ram=ram + own * self._ram(2 * buffered, bits) if feed.buffers else ram,
             legal=legal,
@@ -531,17 +595,12 @@ class Space:
         found: Columns = of_lanes[lanes]
         return found
 
-    def _step(self, results: Columns, carried: Columns) -> Columns:
-        """The cycles of a step: all firings are as far apart as partial results demand."""
-        step: Columns = results * np.maximum(1, -(-carried // results))
-        return step
-
     def _differs(self, nest: Nest, operand: SearchedOperand) -> Any:
         """Whether PEs that an operand is passed along need it in different iterations."""
         if operand.condition is None:
             return np.zeros(len(nest.lanes), bool)
         names = index_names(operand.condition) - operand.varies
-        along = [loop.name in names for loop in self.contraction.outputs]
+        along = [loop.name in names for loop in self.contraction.loops_in_space]
         return (nest.pes[:, along] > 1).any(axis=1)
 
     def _needed(self, nest: Nest, condition: Expr | None, tokens: Columns) -> Columns:
@@ -551,19 +610,13 @@ class Space:
         """
         if condition is None:
             return tokens
-        outputs = self.contraction.outputs
+        loops = (*self.contraction.outputs, *self.contraction.reductions)
         # a block of PEs with their tiles has less than twice the iterations
-        loops = [(loop, 2 * loop.extent) for loop in outputs]
-        loops += [(loop, loop.extent) for loop in self.contraction.reductions]
-        counts = self._counts(condition, loops)
+        counts = self._counts(condition, [(loop, 2 * loop.extent) for loop in loops])
         if counts is None:
             return np.zeros_like(tokens)
         names = index_names(condition)
-        places = tuple(
-            nest.padded[:, at] if at < len(outputs) else np.full(len(tokens), extent)
-            for at, (loop, extent) in enumerate(loops)
-            if loop.name in names
-        )
+        places = tuple(nest.padded[:, at] for at, loop in enumerate(loops) if loop.name in names)
         found: Columns = tokens * counts[places] // np.prod(places, axis=0, dtype=np.int64)
         return found
 
@@ -571,6 +624,31 @@ class Space:
         names = index_names(condition)
         ranges = [(loop.name, loop.minimum, most) for loop, most in loops if loop.name in names]
         return _counts_of(condition, tuple(ranges))
+
+    def _stalls(self, nest: Nest, operand: SearchedOperand, varies: Any, kept: Columns) -> Columns:
+        """Cycles that feeders wait for tokens, where one stream is scattered along two loops.
+
+        A feeder takes a token in each of the first firings of a step, and a chain of feeders gets
+        one for each of the PEs that the distributor serves; what FIFOs hold is there before.
+        """
+        along = np.where(varies, self._of_outputs(nest.pes), 1)
+        chains = np.where(along > 1, along, 0)
+        last = chains.shape[1] - 1 - np.argmax(chains[:, ::-1] > 0, axis=1) if chains.size else 0
+        served = along[np.arange(len(along)), last] if chains.size else np.ones_like(kept)
+        tokens = kept * along.prod(axis=1) // served
+        waited = np.maximum(0, tokens - 3) * (served - 1)
+        slack = nest.step - nest.results
+        stalls: Columns = np.where(
+            (chains > 0).sum(axis=1) > 1,
+            (nest.blocks * self.sums_of(operand, nest) - 1) * np.maximum(0, waited - slack),
+            0,
+        )
+        return np.zeros_like(stalls) if nest.any_tiles else stalls
+
+    def _hops(self, nest: Nest, varies: Any) -> Columns:
+        """From the first to the last PE that share an element; ``chain`` has those of sums."""
+        hops: Columns = np.where(varies, 0, self._of_outputs(nest.pes) - 1).sum(axis=1)
+        return hops
 
     def _least_moved(
         self, nest: Nest, operand: SearchedOperand, elements: Columns, units: Columns
@@ -605,7 +683,7 @@ class Space:
                 open_ = open_ & (count == 1)
         innermost = self.contraction.reductions[-1:]
         if any(loop.name in adjacent for loop in innermost):
-            run = np.where(open_, self._sums(nest.lanes), run)
+            run = np.where(open_, nest.sums, run)
         return run
 
     def _lines(self, tokens: Columns, width: Columns, run: Columns) -> Columns:
@@ -619,7 +697,7 @@ class Space:
     def _initial_load(self, nest: Nest, operand: SearchedOperand) -> _Load:
         """What it costs to load what reductions start from: each PE does for each result."""
         none = np.zeros_like(nest.array)
-        loaded = self._needed(nest, operand.loaded, nest.blocks * nest.results * nest.array)
+        loaded = self._needed(nest, operand.loaded, nest.blocks * nest.results * nest.ends)
         moved = loaded * self._of_loads(nest, operand, "bytes")
         return _Load(
             bytes=moved,
@@ -630,20 +708,22 @@ class Space:
             fill=none,
             skew=none,
             streamed=none,
+            stalls=none,
             dsp=none,
-            ram=nest.array * self._of_loads(nest, operand, "ram"),
+            ram=nest.ends * self._of_loads(nest, operand, "ram"),
             legal=np.ones(len(none), bool),
         )
 
     def _drain(self, nest: Nest, drain: Drain, skew: Columns) -> _Drain:
         """What it costs to store results."""
-        array, held, bits = nest.array, nest.held, nest.bits
+        array, held, bits = nest.ends, nest.held, nest.bits
+        pes = self._of_outputs(nest.pes)
         stored = nest.blocks * nest.results * array
         burst = np.full_like(array, self._burst)
         if drain is Drain.GATHERED:
             vector = self._stored_vector(nest.pes)
             # one row of PEs whose results leave as a vector needs no FIFOs for PEs that wait
-            waits = (np.sum(nest.pes > 1, axis=1) > 1) | (vector == 1)
+            waits = (np.sum(pes > 1, axis=1) > 1) | (vector == 1)
             waits &= len(self.contraction.reductions) > 0
             waiting = self._ram(np.where(waits, held + 1, 0), bits)
             width = vector * self.contraction.type.bytes
@@ -687,14 +767,14 @@ class Space:
             return np.ones(len(kept), bool)
         return results > kept
 
-    def _sums_of(self, operand: SearchedOperand, lanes: Columns) -> Columns:
-        """Iterations of the reduction loops for which a buffered operand is streamed."""
-        loops = list(self.contraction.reductions)
-        while loops and loops[-1].name not in operand.varies:
-            loops.pop()
-        if len(loops) == len(self.contraction.reductions):
-            return self._sums(lanes)
-        return np.full(len(lanes), prod(loop.extent for loop in loops))
+    def sums_of(self, operand: SearchedOperand, nest: Nest) -> Columns:
+        """Steps of the reductions for which a buffered operand is streamed."""
+        loops = self.contraction.reductions
+        outer = len(loops)
+        while outer and loops[outer - 1].name not in operand.varies:
+            outer -= 1
+        steps: Columns = nest.steps[:, :outer].prod(axis=1)
+        return steps
 
     def _vector(self, operand: SearchedOperand, lanes: Columns) -> Columns:
         return lanes if self.contraction.vector_loop in operand.varies else np.ones_like(lanes)
@@ -710,7 +790,7 @@ class Space:
         if last not in names:
             return np.ones(len(pes), np.int64)
         at = names.index(last)
-        others = pes[:, at + 1 :].prod(axis=1)
+        others = self._of_outputs(pes)[:, at + 1 :].prod(axis=1)
         return np.where(others == 1, pes[:, at], 1)
 
     def _unit_cycles(self, width: Columns) -> Columns:
@@ -787,6 +867,13 @@ class Space:
         costs = [-(-words // deep) * -(-bits // wide) for deep, wide in shapes]
         return np.where(words <= self._fabric.logic_words, 0, np.minimum.reduce(costs))
 
+    def _ram_of_sums(self, nest: Nest) -> Columns:
+        """RAM blocks of partial sums: those that each PE keeps, or that chains of PEs hand back."""
+        kept = nest.array * self._ram(nest.held, nest.bits)
+        handed_back = nest.ends * self._ram(nest.held + DEFAULT_CAPACITY, nest.bits)
+        loops = (nest.steps > 1).sum(axis=1)
+        return np.where(nest.chain > 1, loops * handed_back, kept)
+
     # points
 
     def ways(self) -> Iterator[Ways]:
@@ -816,7 +903,8 @@ class Space:
     def _feeds(self, operands: Sequence[SearchedOperand]) -> list[Feed]:
         """The ways for operands that no shape excludes."""
         outputs = {loop.name for loop in self.contraction.outputs}
-        shared = all(outputs - operand.varies for operand in operands)
+        in_space = {loop.name for loop in self.contraction.loops_in_space}
+        shared = all(in_space - operand.varies for operand in operands)
         innermost = {loop.name for loop in self.contraction.reductions[-1:]}
         reused = all((outputs | innermost) - operand.varies for operand in operands)
         always = all(operand.condition is None for operand in operands)
@@ -827,12 +915,12 @@ class Space:
     def point(self, shapes: Shapes, row: int, ways: Ways) -> Point:
         """One row of the shapes as a point."""
         pes = shapes.pes[row].tolist()
-        outputs = self.contraction.outputs
+        loops = self.contraction.loops_in_space
         depth = int(self._depth(ways.drain, shapes.tiles[row].prod()))
         if ways.drain is Drain.GATHERED and not self.contraction.initial:
             depth = 0
         return Point(
-            rows=tuple((o.name, n) for o, n in zip(outputs, pes, strict=True) if n > 1),
+            rows=tuple((o.name, n) for o, n in zip(loops, pes, strict=True) if n > 1),
             tiles=tuple(shapes.tiles[row].tolist()),
             lanes=int(shapes.lanes[row]),
             feeds=ways.feeds,
@@ -855,6 +943,13 @@ def single_pe(contraction: Contraction, lanes: int) -> Point:
 def smallest_tiles(extent: int) -> list[int]:
     """For each number of blocks the smallest tile that covers the extent, in rising order."""
     return sorted({ceil(extent / blocks) for blocks in range(1, extent + 1)})
+
+
+def _step(results: Columns, carried: Columns, chain: Columns) -> Columns:
+    """The cycles of a step: all firings of a PE are as far apart as its partial results demand."""
+    apart = results * np.maximum(1, -(-carried // results))
+    step: Columns = np.where(chain > 1, np.maximum(results, carried), apart)
+    return step
 
 
 _MOST_COUNTED = 1 << 22
@@ -890,6 +985,14 @@ def in_words(contraction: Contraction) -> str:
     parts, missing = [], ["skewed space-time maps", "blocks in another order"]
     if outputs:
         parts.append(f"one or two of {outputs} as PEs, any number of them")
+    reductions = contraction.loops_in_space[len(contraction.outputs) :]
+    if reductions:
+        names = " or ".join(loop.name for loop in reductions)
+        parts.append(
+            f"{names} as PEs{', alone or beside one of ' + outputs if outputs else ''}, the fewest "
+            "for each number of steps"
+        )
+    if outputs:
         parts.append(
             f"along each of {outputs} the smallest tile for each number of blocks, up to "
             f"{MOST_RESULTS:,} results of a PE, every second one where one array of PEs has more "
@@ -908,7 +1011,6 @@ def in_words(contraction: Contraction) -> str:
         "tile"
     )
     if contraction.reductions:
-        missing.insert(0, "reductions in space")
         missing.append(f"buffers for more than one step of {contraction.reductions[-1].name}")
     missing.append("other depths of FIFOs")
     return f"{'; '.join(parts)}. Not in it: {', '.join(missing)}."

@@ -516,10 +516,11 @@ def fewest_blocks(space: Space) -> tuple[int, int]:
     free = replace(space, budget=Budget(dsp=None, ram=None))
     most_dsp, most_ram = (inf if n is None else n for n in (space.budget.dsp, space.budget.ram))
     lanes = np.array(list(space.dsp), np.int64)
-    ones = np.ones((len(lanes), len(space.contraction.outputs)), np.int64)
+    ones = np.ones((len(lanes), len(space.contraction.loops_in_space)), np.int64)
+    tiles = np.ones((len(lanes), len(space.contraction.outputs)), np.int64)
     blocks: list[tuple[int, int]] = []
     for ways in space.ways():
-        costs = free.costs(Shapes(pes=ones, tiles=ones, lanes=lanes), ways)
+        costs = free.costs(Shapes(pes=ones, tiles=tiles, lanes=lanes), ways)
         legal = zip(costs.dsp[costs.legal].tolist(), costs.ram[costs.legal].tolist(), strict=True)
         blocks += legal
     return min(

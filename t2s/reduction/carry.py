@@ -86,6 +86,7 @@ def plan_carry(loops: Sequence[CarryLoop]) -> CarryPlan:
             waiting=0 if loop.space else _elements_inside(loops, loop),
         )
         for at, loop in enumerate(reductions[: last_space + 1])
+        if loop.extent > 1
     )
     local = reductions[last_space + 1 :]
     if not local:

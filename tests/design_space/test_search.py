@@ -340,7 +340,8 @@ def test_what_a_search_says(found: Found) -> None:
     assert card.count("<svg") == sum(len(kind) > 1 for kind in kinds) > 0
     assert found.lines == tuple(found.program().splitlines())
     assert found.space.startswith("one or two of i, j as PEs")
-    assert "Not in it: reductions in space" in found.space
+    assert "k as PEs, alone or beside one of i, j" in found.space
+    assert "Not in it: skewed space-time maps" in found.space
 
 
 def test_why_others_lost(found: Found, tmp_path: Path) -> None:

@@ -22,7 +22,9 @@ a reduction in space inside of another one, a firing of the outer chain stands f
 whose last PE is at most the inner chain's own lag behind its first, so that this is added to L.  A
 reduction loop in time around the chain, whose sums go back to the first PE, cuts the order into
 pieces, one for each iteration, of which each is as above.  A channel takes one cycle, so that two
-tokens more than L, or as many as the default, keep every PE busy in every cycle.
+tokens more than L, or as many as the default, keep every PE busy in every cycle if a sum is with
+the next PE one cycle after its firing.  It takes the latencies of a term and an addition longer,
+for which there are HOP tokens more.
 
 **Diamonds**: a stream that meets values computed from itself has to wait.  If P feeds F and G, and
 G takes the results of F too, then G may need a result of F before it takes the tokens that P has
@@ -68,6 +70,9 @@ DEFAULT_CAPACITY = 2  # tokens: enough for one per cycle over a channel of laten
 
 
 SKEW = 32  # extra tokens for a hop that waits for values with a longer latency to the next PE
+
+
+HOP = 30  # extra tokens for the latency of a sum; with the default, still a FIFO of registers
 
 
 def channel_capacity(
@@ -166,8 +171,10 @@ def hop_capacity(kernel: SpatialKernel, operand: KernelOperand, position: int) -
     if kernel.members:
         return DEFAULT_CAPACITY + SKEW
     name = operand.hops[position].loop
-    lag = _lags(kernel).get(name, 0)
-    if lag + DEFAULT_CAPACITY > LARGEST:
+    lags = _lags(kernel)
+    lag = lags.get(name, 0)
+    depth = DEFAULT_CAPACITY + (HOP + lag if name in lags else 0)
+    if depth > LARGEST:
         raise UserError(
             f"forward({operand.producer}, {name}) on {kernel.name}: PEs along {name} start {lag} "
             "firings one after the other",
@@ -176,9 +183,9 @@ def hop_capacity(kernel: SpatialKernel, operand: KernelOperand, position: int) -
             given=f"the loops of the reduction inside of {name}, in the order "
             f"{', '.join(loop.name for loop in kernel.loops)}",
             hint="put loops of the reduction outside, or ask for the room: "
-            f"forward(..., {name}, depth={lag + DEFAULT_CAPACITY})",
+            f"forward(..., {name}, depth={depth})",
         )
-    return DEFAULT_CAPACITY + lag
+    return depth
 
 
 def neighbor_capacity(kernel: SpatialKernel, hop: NeighborHop) -> int:

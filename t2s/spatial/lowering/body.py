@@ -323,17 +323,20 @@ def _over_lanes(
     """The term combined over the lanes.
 
     A factor that is the same in all lanes multiplies the sum: ``b * (x0 * y0 + ... + xn * yn)``.
-    Lanes outside of the domain (not ``inside``) add nothing; then all factors stay in the lanes, so
-    that this holds for infinite factors too.
+    Lanes outside of the domain (not ``inside``) add nothing.  Where all of them are outside, which
+    the first one is only then, a sum of floats is -0.0, and so is its product with the factor 0.0,
+    in place of one that may be infinite.
     """
     factors = [with_operands(builder, factor) for factor in _factors(term)]
     single = [factor for factor in factors if factor.type.lanes == 1]
-    if inside is not None or operator is not Op.ADD or len(single) in (0, len(factors)):
+    if operator is not Op.ADD or len(single) in (0, len(factors)):
         factors, single = [with_operands(builder, term)], []
     vectors = [broadcast(factor, lanes) for factor in factors if factor not in single]
     wide: Expr = reduce(lambda left, right: left * right, vectors)
     if inside is not None:
         wide = _or_neutral(in_all_lanes(builder, inside), operator, wide)
+        first = builder.place(inside)
+        single = [_or_constant(first, f, 0.0) if f.type.is_float else f for f in single]
     reduced: Expr = ReduceLanes(operator=operator, value=wide, type=wide.type.scalar)
     return reduce(lambda left, right: left * right, [*single, reduced])
 
@@ -403,6 +406,8 @@ def _previous(
     start = broadcast(with_operands(builder, reduction.initial), type.lanes)
     if not _carries(kernel):
         return start
+    if plan.hops and isinstance(start, Apply):
+        start = builder.let("initial", start)  # computed once, for the first step and each hop
     value: Expr = start
     if plan.registers is not None:
         register = builder.locals.fresh(f"{kernel.function}_partial")
