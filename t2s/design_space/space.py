@@ -457,11 +457,15 @@ class Space:
         computed = fill + nest.blocks * (nest.sums - 1) * nest.step + stalls
         computed = computed + (nest.blocks - 1) * nest.next_block + nest.results
         computed = computed + (nest.blocks - 1) * left.stalls
-        computed = np.maximum.reduce([computed, *(load.streamed for load in loads)])
+        buffers = [feed.buffers for feed in ways.feeds] + [False] * len(self.contraction.initial)
+        of_buffers = [load.streamed for load, full in zip(loads, buffers, strict=True) if full]
+        others = [load.streamed for load, full in zip(loads, buffers, strict=True) if not full]
+        computed = np.maximum.reduce([computed, *of_buffers])
+        loaded_last = np.maximum.reduce([computed, *others])
         latency, of_first = self._latency_before_steps
-        first_pe = of_first + computed
+        first_pe = of_first + loaded_last
         # the first PE sends its last results while those behind it still compute theirs
-        computed = np.maximum(computed + np.maximum(skew, left.tail), left.streamed)
+        computed = np.maximum.reduce([computed + left.tail, loaded_last + skew, left.streamed])
         bound = nest.after + np.maximum(latency + computed, first_pe)
         loading = self._latency_of_loads + self._moving(loaded, widest)
         bound = np.maximum(bound, np.where(loaded > 0, nest.after + loading, 0))
