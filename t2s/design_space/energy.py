@@ -19,7 +19,7 @@ from t2s.core.location import user_location
 from t2s.core.ops import Op
 from t2s.design_space.contraction import SearchedOperand
 from t2s.design_space.point import Drain, Feed
-from t2s.design_space.space import Columns, Costs, Family, Shapes, Space, Ways
+from t2s.design_space.space import Columns, Costs, Family, Nest, Shapes, Space, Ways
 
 CYCLE, DRAM_BYTE, RAM_BYTE, CHANNEL_BYTE = "cycle", "DRAM byte", "RAM byte", "channel byte"
 

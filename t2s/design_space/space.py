@@ -131,8 +131,8 @@ class Nest:
     ``chain`` PEs each.  ``steps`` has a column for each reduction in time, ``sums`` their product
     and ``step`` the cycles of one of them, of which the next one waits for ``latency`` cycles until
     a sum is there; ``next_block`` are those of the last one.  A sum is in the last PE of a chain
-    ``through`` cycles after it was in the first one; ``held`` is what a PE holds at once, ``bits`` those of a
-    result, ``after`` the cycles from the last step to the end.
+    ``through`` cycles after it was in the first one; ``held`` is what a PE holds at once, ``bits``
+    those of a result, ``after`` the cycles from the last step to the end.
     """
 
     pes: Columns
@@ -223,7 +223,8 @@ class Space:
         families: list[Family] = []
         for lanes in self.dsp:
             arrays = list(self._pes(lanes))
-            pes = np.array(arrays, np.int64).reshape(len(arrays), len(self.contraction.loops_in_space))
+            loops = len(self.contraction.loops_in_space)
+            pes = np.array(arrays, np.int64).reshape(len(arrays), loops)
             whole = -(-np.array(self._extents(lanes), np.int64) // self._of_outputs(pes))
             shapes = Shapes(pes=pes, tiles=whole, lanes=np.full(len(pes), lanes, np.int64))
             for ways in self.ways():
@@ -243,9 +244,11 @@ class Space:
         contraction = self.contraction
         outputs, along = len(contraction.outputs), contraction.vector_loop
         numbers: list[Sequence[int]] = [range(1, n + 1) for n in self._extents(lanes)]
-        for loop in contraction.loops_in_space[outputs:]:
-            numbers.append(smallest_tiles(ceil(loop.extent / (lanes if loop.name == along else 1))))
-        most = prod(numbers_of_loop[-1] for numbers_of_loop in numbers)
+        numbers += [
+            smallest_tiles(ceil(loop.extent / (lanes if loop.name == along else 1)))
+            for loop in contraction.loops_in_space[outputs:]
+        ]
+        most = prod(candidates[-1] for candidates in numbers)
         if self.budget.dsp is not None and self.dsp[lanes].pe:
             most = min(most, int(self.budget.dsp / self.dsp[lanes].pe))
         if most < 1:
