@@ -191,17 +191,15 @@ class _Writer:
     def shape_nest(self) -> None:
         """Split, reorder and unroll the loops of the definition."""
         name, rows = self.contraction.name, dict(self.point.rows)
-        along = self.contraction.vector_loop
-        if along is not None and self.point.lanes > 1:
-            self.lane = self.loop(f"{along}v")
-            self.call(name, "split", along, along, self.lane, self.point.lanes)
+        lanes_along = self.contraction.vector_loop
+        if lanes_along is not None and self.point.lanes > 1:
+            self.lane = self.loop(f"{lanes_along}v")
+            self.call(name, "split", lanes_along, lanes_along, self.lane, self.point.lanes)
         for reduction in self.contraction.reductions:
             if reduction.name in rows:
-                chain = self.loop(f"{reduction.name}p")
-                self.chains[reduction.name] = chain
-                self.call(
-                    name, "split", reduction.name, reduction.name, chain, rows[reduction.name]
-                )
+                along = reduction.name
+                self.chains[along] = self.loop(f"{along}p")
+                self.call(name, "split", along, along, self.chains[along], rows[along])
         for output, tile in zip(self.contraction.outputs, self.point.tiles, strict=True):
             block = rows.get(output.name, 1) * tile
             if block == 1:
@@ -225,7 +223,7 @@ class _Writer:
             self.call(name, "unroll", *self.pes.values(), *self.chains.values())
         if self.lane:
             operands = (*self.contraction.operands, *self.contraction.initial)
-            self.call(name, "vload", *(o.name for o in operands if along in o.varies))
+            self.call(name, "vload", *(o.name for o in operands if lanes_along in o.varies))
             if not self.contraction.reductions:
                 self.call(name, "vstore", name)
 

@@ -326,9 +326,10 @@ class Space:
         contraction = self.contraction
         outputs, along = len(contraction.outputs), contraction.vector_loop
         numbers = [np.arange(1, extent + 1) for extent in self._extents(lanes)]
-        for loop in contraction.loops_in_space[outputs:]:
-            vectors = ceil(loop.extent / (lanes if loop.name == along else 1))
-            numbers.append(np.array(smallest_tiles(vectors)))
+        numbers += [
+            np.array(smallest_tiles(ceil(loop.extent / (lanes if loop.name == along else 1))))
+            for loop in contraction.loops_in_space[outputs:]
+        ]
         most = prod(int(of_loop[-1]) for of_loop in numbers)
         if self.budget.dsp is not None and self.dsp[lanes].pe:
             most = min(most, int(self.budget.dsp / self.dsp[lanes].pe))

@@ -89,6 +89,8 @@ def test_reductions_in_time(loops: str, file: CarryRegisters) -> None:
         ("k:4r i:3 kk:2rs", None, [hop("k", "kk", 3), hop("kk", "", 0)]),
         ("k:4r i:3 j:5 kk:2rs", None, [hop("k", "kk", 15), hop("kk", "", 0)]),
         ("k:4r i:3 j:1-5 kk:2rs", None, [hop("k", "kk", 15), hop("kk", "", 0)]),
+        # a loop of one iteration never advances
+        ("i:3 k:1r j:5 kk:2rs", None, [hop("kk", "", 0)]),
         # k in time inside kk: every PE sums by itself, then hands on its sum
         ("kk:2rs i:3 k:4r", registers("", (), 1), [hop("kk", "k", 0)]),
         ("kk:2rs k:4r i:3", registers("i", (3,), 3), [hop("kk", "k", 0)]),

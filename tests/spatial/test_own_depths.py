@@ -10,10 +10,11 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import t2s
-from t2s import Func, ImageParam, Int, RDom, Var
+from t2s import Float, Func, ImageParam, Int, RDom, Var
 from t2s.errors import UserError
 from t2s.func.expressions import Expression
 from t2s.simulator.report.errors import DeadlockError
+from t2s.spatial.analysis.capacity import HOP
 from tests.spatial.agreement import agree
 from tests.spatial.programs import LoopVar, random_inputs
 
@@ -41,11 +42,26 @@ def test_operands_wait_for_sums(rows: int, pes: int, steps: int) -> None:
     """Each PE starts ``steps`` cycles after the one before, and then works in every cycle."""
     func = along_the_sum(rows, pes, steps)
     graph = agree(func)
-    assert graph.channel("D_along_k").capacity == steps - 1 + 2
+    assert graph.channel("D_along_k").capacity == steps - 1 + 2 + HOP
     node = t2s.simulate(graph, random_inputs(graph, 1), progress=False).nodes["C"]
     assert node.first_firing is not None
     assert node.last_firing is not None
     assert node.last_firing - node.first_firing + 1 == rows * steps + (pes - 1) * steps
+
+
+def test_sums_that_take_long_do_not_stall_what_is_passed_on() -> None:
+    """On an FPGA a sum takes the cycles of a multiplication and an addition to the next PE."""
+    A, B = ImageParam(Float(32), 2, name="A"), ImageParam(Float(32), 1, name="B")
+    i, it, k = *t2s.variables("i it"), RDom(0, 4, name="k")
+    C, loader = t2s.funcs("C loader")
+    C[i] = 0.0
+    C[i] += A[i, k] * B[i]
+    C.bound(i, 0, 256).split(i, i, it, 64).reorder(k, it, i).unroll(k)
+    C.isolate_producer(B, loader).forward(loader, k)
+    node = t2s.simulate(C, random_inputs_of(C), device="arria10", progress=False).nodes["C"]
+    assert node.first_firing is not None
+    assert node.last_firing is not None
+    assert node.last_firing - node.first_firing + 1 == 256 + 3 * 9
 
 
 def test_one_token_less_than_the_bound_blocks() -> None:
@@ -62,8 +78,8 @@ def random_inputs_of(func: Func) -> dict[str, object]:
 def test_more_room_than_a_channel_may_have_is_asked_for() -> None:
     with pytest.raises(UserError, match="start 99999 firings one after the other") as refused:
         t2s.lower(along_the_sum(2, 2, 100_000))
-    assert "depth=100001" in str(refused.value.hint)
-    assert t2s.lower(along_the_sum(2, 2, 100_000, depth=100_001)) is not None
+    assert "depth=100031" in str(refused.value.hint)
+    assert t2s.lower(along_the_sum(2, 2, 100_000, depth=100_031)) is not None
 
 
 @dataclass

@@ -110,6 +110,34 @@ def test_factors_that_are_not_padded_may_be_infinite() -> None:
         assert (result == np.inf).all()
 
 
+@pytest.mark.parametrize("rows", [1, 3], ids=["within a vector", "of whole vectors"])
+def test_a_factor_of_a_padded_sum_is_multiplied_once(rows: int) -> None:
+    """Neither an infinity nor a zero with a sign is lost, and no lane has a multiplier more."""
+
+    def product(depth: int) -> Func:
+        A, B = ImageParam(Float(32), 2, name="A"), ImageParam(Float(32), 2, name="B")
+        x, k, kp = ImageParam(Float(32), 1, name="x"), RDom(0, depth, name="k"), t2s.Var("kp")
+        out = Func("out")
+        out[i] = -0.0
+        out[i] += A[i, k] * x[i] * B[i, k]
+        out.bound(i, 0, 4).split(k, k, kk, 2)
+        if rows > 1:
+            out.split(k, k, kp, rows).unroll(kp)
+        return out.vload(A, B)
+
+    values = np.ones((4, 7), np.float32)
+    values[2], values[3, :6] = -0.0, [1, -1, 2, -2, 0, 0]
+    x = np.array([np.inf, -2.0, 5.0, -np.inf], np.float32)
+    inputs = {"A": values, "B": np.abs(values), "x": x}
+    with np.errstate(invalid="ignore"):
+        expected = np.float32([np.inf, -14.0, -0.0, np.nan])
+    for result in results(product(7).lower(), inputs).values():
+        np.testing.assert_array_equal(result, expected)
+        assert np.signbit(result[2])
+    padded, whole = (t2s.resources(product(depth), device="arria10") for depth in (7, 12))
+    assert padded["out"].dsp_blocks == whole["out"].dsp_blocks == 3 * rows
+
+
 def test_recurrences() -> None:
     """Horner's rule: no neutral term, so the partial result itself is selected."""
     out = reduction(Int(32), lambda old, new: old * 3 + new, 1)
