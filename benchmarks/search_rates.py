@@ -12,10 +12,11 @@ from collections.abc import Callable
 from random import Random
 
 from t2s.design_space.branch_and_bound import best_first
+from t2s.design_space.columns import Budget
 from t2s.design_space.contraction import contraction_of
 from t2s.design_space.journal import Outcome
 from t2s.design_space.point import Point
-from t2s.design_space.space import Budget, Space
+from t2s.design_space.space import Space
 from t2s.driver.recognize import design_of
 from t2s.driver.search import _Trial
 from t2s.driver.simulate import device_for

@@ -22,10 +22,11 @@ from typing import Any
 
 import numpy as np
 
+from t2s.design_space.columns import Columns, Costs, Families, Family
 from t2s.design_space.energy import Energy, Reals
 from t2s.design_space.journal import Outcome
 from t2s.design_space.point import Point
-from t2s.design_space.space import Columns, Costs, Families, Family, Space
+from t2s.design_space.space import Space
 from t2s.design_space.workers import Ending, ExecutorGone, WorkerDeath, Workers
 
 FIRST_ROWS = 16

@@ -17,9 +17,10 @@ import numpy as np
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.ops import Op
+from t2s.design_space.columns import Columns, Families, Nest, Shapes, Ways
 from t2s.design_space.contraction import SearchedOperand
 from t2s.design_space.point import Drain, Feed
-from t2s.design_space.space import Columns, Families, Nest, Shapes, Space, Ways
+from t2s.design_space.space import Space
 
 CYCLE, DRAM_BYTE, RAM_BYTE, CHANNEL_BYTE = "cycle", "DRAM byte", "RAM byte", "channel byte"
 

@@ -31,21 +31,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import combinations, product
 from math import ceil, lcm, prod
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
-from t2s.core.expr import Expr, Parameter, conjunction, evaluate, index_names
-from t2s.core.walk import walk
+from t2s.core.expr import Expr, conjunction, index_names
+from t2s.design_space.columns import (
+    Budget,
+    Columns,
+    Costs,
+    Datapath,
+    DrainCosts,
+    Families,
+    Family,
+    LoadCosts,
+    Nest,
+    Shapes,
+    Ways,
+    counts_of,
+)
 from t2s.design_space.contraction import Contraction, SearchedLoop, SearchedOperand
 from t2s.design_space.point import Drain, Feed, Point
 from t2s.simulator.devices import Device, Fabric
 from t2s.spatial.analysis.capacity import DEFAULT_CAPACITY
-
-Columns = np.ndarray[Any, np.dtype[np.int64]]
 
 LANES = (1, 2, 4, 8, 16)
 """Vector lengths that memory units and vector types of the backends have."""
@@ -62,218 +73,6 @@ MOST_APART = 3
 
 MOST_WAYS = 1 << 8
 """Ways for the operands together."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Budget:
-    """The most DSP and RAM blocks; ``None`` is no limit."""
-
-    dsp: int | None
-    ram: int | None
-
-    def allows(self, dsp: int, ram: int) -> bool:
-        """Whether a design with so many blocks fits."""
-        fits = self.dsp is None or dsp <= self.dsp
-        return fits and (self.ram is None or ram <= self.ram)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shapes:
-    """Arrays of PEs with tiles and vectors, a row each.
-
-    ``pes`` has a column for each loop that may be in space, 1 for those in time, ``tiles`` one for
-    each output loop.
-    """
-
-    pes: Columns
-    tiles: Columns
-    lanes: Columns
-
-    def __len__(self) -> int:
-        return len(self.lanes)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ways:
-    """How the operands of a contraction reach the PEs, and how its results leave."""
-
-    feeds: tuple[Feed, ...]
-    drain: Drain
-
-
-@dataclass(frozen=True, kw_only=True)
-class Family:
-    """PEs along each loop, the vector length and the ways: designs with any tiles.
-
-    ``bound`` is a bound for all of them, ``estimate`` what the best of them may take.
-    """
-
-    pes: tuple[int, ...]
-    lanes: int
-    ways: Ways
-    bound: int
-    estimate: float
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Families(Sequence[Family]):
-    """Families as columns, a row each, those with the least bound first.
-
-    ``way`` is the place of a family among ``ways``.  ``dsp``, ``ram`` and ``bytes`` are the least
-    of its designs.
-    """
-
-    ways: tuple[Ways, ...]
-    way: Columns
-    pes: Columns
-    lanes: Columns
-    bound: Columns
-    estimate: np.ndarray[Any, np.dtype[np.float64]]
-    dsp: Columns
-    ram: Columns
-    bytes: Columns
-
-    def __len__(self) -> int:
-        return len(self.bound)
-
-    @overload
-    def __getitem__(self, at: int) -> Family: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> list[Family]: ...
-
-    def __getitem__(self, at: int | slice) -> Family | list[Family]:
-        if isinstance(at, slice):
-            return [self[row] for row in range(*at.indices(len(self)))]
-        return Family(
-            pes=tuple(self.pes[at].tolist()),
-            lanes=int(self.lanes[at]),
-            ways=self.ways[self.way[at]],
-            bound=int(self.bound[at]),
-            estimate=float(self.estimate[at]),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Costs:
-    """Of points, a row each: lower bounds in cycles, blocks, bytes moved, and which are legal.
-
-    ``bytes`` are those of the elements that are loaded and stored, ``traffic`` those of the lines
-    of a DRAM that they are in, as far as a point tells.
-    """
-
-    bound: Columns
-    dsp: Columns
-    ram: Columns
-    bytes: Columns
-    traffic: Columns
-    legal: np.ndarray[Any, np.dtype[np.bool_]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Nest:
-    """The loop nests of shapes.
-
-    Of the ``array`` of PEs those at the ``ends`` of the reductions in space have the results, after
-    ``chain`` PEs each.  ``padded`` has the iterations of each loop, ``steps`` a column for each
-    reduction in time, ``sums`` their product and ``step`` the cycles of one of them; a sum is there
-    for the next one after ``carried`` cycles, and ``next_block`` are the cycles of the last one.  A
-    sum is in the last PE of a chain ``through`` cycles after it was in the first one; ``held`` is
-    what a PE holds at once, ``bits`` and ``bytes`` those of a result, ``after`` the cycles from the
-    last step to the end.
-    """
-
-    pes: Columns
-    tiles: Columns
-    lanes: Columns
-    padded: Columns
-    array: Columns
-    ends: Columns
-    chain: Columns
-    blocks: Columns
-    results: Columns
-    steps: Columns
-    sums: Columns
-    step: Columns
-    next_block: Columns
-    through: Columns
-    held: Columns
-    bits: Columns
-    bytes: Columns
-    after: Columns
-    carried: Columns
-    any_tiles: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Load:
-    """What an operand costs; ``widest`` are the bytes of one access.
-
-    Of its ``bytes`` a DRAM moves at least ``least``, and is expected to move ``lines``.
-    Before the first step ``first`` bytes are loaded in ``fill`` cycles; the last PE begins ``skew``
-    cycles after the first one; ``streamed`` are the cycles from the first load to the last step,
-    and ``stalls`` those in which feeders wait, since tokens reach a chain of them less often than
-    once in a cycle.
-    """
-
-    bytes: Columns
-    widest: Columns
-    least: Columns
-    lines: Columns
-    first: Columns
-    fill: Columns
-    skew: Columns
-    streamed: Columns
-    stalls: Columns
-    dsp: Columns
-    ram: Columns
-    legal: np.ndarray[Any, np.dtype[np.bool_]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Drain:
-    """What results cost; ``widest`` are the bytes of one access.
-
-    The last ones leave ``tail`` cycles after they are computed; those of each block before stall
-    the PEs for ``stalls`` cycles; ``streamed`` are the cycles in which they leave one by one.
-    """
-
-    bytes: Columns
-    widest: Columns
-    lines: Columns
-    tail: Columns
-    stalls: Columns
-    streamed: Columns
-    ram: Columns
-    legal: np.ndarray[Any, np.dtype[np.bool_]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class LoadUnit:
-    """What loads an operand, computed if it is a Func: its blocks and widths.
-
-    Each token has so many ``bits``, for which ``bytes`` are loaded, ``widest`` of them at once.
-    """
-
-    dsp: Fraction
-    ram: int
-    bits: int
-    bytes: int
-    widest: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Datapath:
-    """A PE: its DSP blocks, halves of which two multipliers share, its latencies, and its loads.
-
-    ``latency`` is that from operands to a result, ``carried`` that from a partial result to the
-    next one.
-    """
-
-    pe: Fraction
-    latency: int
-    carried: int
-    loads: Mapping[str, LoadUnit]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -475,7 +274,9 @@ class Space:
         if self.device.memory is not None:
             least = sum((load.least for load in loads), left.bytes)
             bound = np.maximum(bound, self._moving_lines(least))
-        pe = self._dsp(nest.array, nest.lanes, {n: each.pe for n, each in self.dsp.items()})
+        exact = self._dsp(nest.array, nest.lanes, {n: each.pe for n, each in self.dsp.items()})
+        masked = {n: each.padded for n, each in self.dsp.items()}
+        pe = np.where(nest.masks, self._dsp(nest.array, nest.lanes, masked), exact)
         dsp = sum((load.dsp for load in loads), pe)
         ram = sum((load.ram for load in loads), left.ram)
         if self.contraction.reductions:
@@ -531,10 +332,12 @@ class Space:
             bits=self._bits * self._results_of_vector(lanes),
             bytes=self.contraction.type.bytes * self._results_of_vector(lanes),
             after=latency + self._latency_of_stores,
+            masks=self._steps(lanes, np.ones_like(shapes.pes)).prod(axis=1)
+            < (steps * self._of_reductions(shapes.pes)).prod(axis=1),
             any_tiles=of_family,
         )
 
-    def _load(self, nest: Nest, operand: SearchedOperand, feed: Feed) -> _Load:
+    def _load(self, nest: Nest, operand: SearchedOperand, feed: Feed) -> LoadCosts:
         """What it costs to bring an operand to the PEs."""
         loops = self.contraction.loops_in_space
         varies = np.array([loop.name in operand.varies for loop in loops], bool)
@@ -574,7 +377,7 @@ class Space:
         run = self._run(nest, outputs, operand.adjacent, feed is Feed.BUFFERED)
         busy = np.maximum(0, -(-tokens // units) - 1) * self._unit_cycles(widest)
         skewed = feed is not Feed.DIRECT and operand.condition is None
-        return _Load(
+        return LoadCosts(
             bytes=moved,
             widest=widest,
             least=self._least_moved(nest, operand, owners * kept, units),
@@ -628,7 +431,7 @@ class Space:
     def _counts(self, condition: Expr, loops: Sequence[tuple[SearchedLoop, int]]) -> Columns | None:
         names = index_names(condition)
         ranges = [(loop.name, loop.minimum, most) for loop, most in loops if loop.name in names]
-        return _counts_of(condition, tuple(ranges))
+        return counts_of(condition, tuple(ranges))
 
     def _stalls(self, nest: Nest, operand: SearchedOperand, varies: Any, kept: Columns) -> Columns:
         """Cycles that feeders wait for tokens, where one stream is scattered along two loops.
@@ -699,12 +502,12 @@ class Space:
         lines: Columns = tokens * -(-run * width // line) * line // run
         return lines
 
-    def _initial_load(self, nest: Nest, operand: SearchedOperand) -> _Load:
+    def _initial_load(self, nest: Nest, operand: SearchedOperand) -> LoadCosts:
         """What it costs to load what reductions start from: each PE does for each result."""
         none = np.zeros_like(nest.array)
         loaded = self._needed(nest, operand.loaded, nest.blocks * nest.results * nest.ends)
         moved = loaded * self._of_loads(nest, operand, "bytes")
-        return _Load(
+        return LoadCosts(
             bytes=moved,
             widest=self._of_loads(nest, operand, "widest"),
             least=none,
@@ -719,7 +522,7 @@ class Space:
             legal=np.ones(len(none), bool),
         )
 
-    def _drain(self, nest: Nest, drain: Drain, skew: Columns) -> _Drain:
+    def _drain(self, nest: Nest, drain: Drain, skew: Columns) -> DrainCosts:
         """What it costs to store results."""
         array, held, bits = nest.ends, nest.held, nest.bits
         pes = self._of_outputs(nest.pes)
@@ -732,7 +535,7 @@ class Space:
             waits &= len(self.contraction.reductions) > 0
             waiting = self._ram(np.where(waits, held + 1, 0), bits)
             width = vector * self.contraction.type.bytes
-            return _Drain(
+            return DrainCosts(
                 bytes=stored * nest.bytes,
                 widest=width,
                 lines=self._lines(stored // vector, width, np.ones_like(array)),
@@ -754,7 +557,7 @@ class Space:
         stalls = self._moving(late * array * width, width) - held - 4 * skew
         every = np.ones(len(self.contraction.outputs), bool)
         run = self._run(nest, every, frozenset(filter(None, self.contraction.stored[-1:])), False)
-        return _Drain(
+        return DrainCosts(
             bytes=stored * width,
             widest=width,
             lines=self._lines(stored, width, run),
@@ -955,33 +758,6 @@ def _step(results: Columns, carried: Columns, chain: Columns) -> Columns:
     apart = results * np.maximum(1, -(-carried // results))
     step: Columns = np.where(chain > 1, np.maximum(results, carried), apart)
     return step
-
-
-_MOST_COUNTED = 1 << 22
-"""Iterations for which conditions are counted."""
-
-
-@lru_cache(maxsize=64)
-def _counts_of(condition: Expr, ranges: tuple[tuple[str, int, int], ...]) -> Columns | None:
-    """In how many of the first iterations of loops a condition holds, for each number of them.
-
-    ``ranges`` are (loop, minimum, extent); ``None`` if that is not known.
-    """
-    extents = [extent for _, _, extent in ranges]
-    if (
-        any(isinstance(term, Parameter) for term in walk(condition))
-        or prod(extents) > _MOST_COUNTED
-    ):
-        return None
-    axes = np.ix_(*(np.arange(low, low + extent, dtype=np.int32) for _, low, extent in ranges))
-    names = [name for name, _, _ in ranges]
-    with np.errstate(all="ignore"):
-        holds = evaluate(condition, dict(zip(names, axes, strict=True)))
-    counts = np.zeros([extent + 1 for extent in extents], np.int64)
-    counts[(slice(1, None),) * len(extents)] = holds
-    for axis in range(len(extents)):
-        np.cumsum(counts, axis=axis, out=counts)
-    return counts
 
 
 def in_words(contraction: Contraction) -> str:

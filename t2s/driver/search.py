@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from heapq import nsmallest
 from math import inf, prod
@@ -33,20 +34,12 @@ from t2s.core.progress import ProgressBar
 from t2s.core.validate import as_int, checked_seconds
 from t2s.core.walk import walk
 from t2s.design_space.branch_and_bound import Objective, Search, Timed, best_first
+from t2s.design_space.columns import Budget, Datapath, LoadUnit, Shapes
 from t2s.design_space.contraction import Contraction, contraction_of, with_single_reads
 from t2s.design_space.energy import Energy, checked_prices
 from t2s.design_space.journal import Journal, Outcome, Subject, digest
 from t2s.design_space.point import Directives, Point, apply, directives_of, symbols_of
-from t2s.design_space.space import (
-    LANES,
-    Budget,
-    Datapath,
-    LoadUnit,
-    Shapes,
-    Space,
-    in_words,
-    single_pe,
-)
+from t2s.design_space.space import LANES, Space, in_words, single_pe, smallest_tiles
 from t2s.design_space.workers import Ending
 from t2s.driver.lower import interpret, lower, resources
 from t2s.driver.recognize import design_of
@@ -60,7 +53,7 @@ from t2s.report.resources import dsp_blocks, unit_blocks
 from t2s.spatial.schedule import ScheduledFunc
 
 if TYPE_CHECKING:
-    from t2s.simulator.devices import Device
+    from t2s.simulator.devices import Device, Fabric
     from t2s.simulator.memory.spec import Dram
 
 MOST_CHECKED = 1 << 26
@@ -353,10 +346,25 @@ class _Trial:
         pe, latency_of = nodes[self.contraction.name], self.device.latency_of
         return Datapath(
             pe=dsp_blocks(pe, fabric),
+            padded=self.blocks_of_padded_chain(lanes, fabric) or dsp_blocks(pe, fabric),
             latency=max(datapath_latencies(pe, latency_of, 0).values()),
             carried=max((each.latency for each in recurrences(pe, latency_of)), default=0),
             loads=loads,
         )
+
+    def blocks_of_padded_chain(self, lanes: int, fabric: Fabric) -> Fraction | None:
+        """DSP blocks of a PE where more PEs share a reduction than divide it, if any can."""
+        contraction = self.contraction
+        for loop in contraction.loops_in_space[len(contraction.outputs) :]:
+            vectors = -(-loop.extent // (lanes if loop.name == contraction.vector_loop else 1))
+            for pes in smallest_tiles(vectors):
+                if vectors % pes:
+                    point = replace(single_pe(contraction, lanes), rows=((loop.name, pes),))
+                    with suppress(UserError, UnsupportedError):
+                        nodes = lower(self.design(point), self.constants).nodes
+                        node = next(node for node in nodes if node.name == contraction.name)
+                        return dsp_blocks(node, fabric)
+        return None
 
     def check_values(self, design: ScheduledFunc) -> None:
         """Compare the winner's values with those of the definition, on random small integers."""

@@ -20,7 +20,7 @@ from t2s.core.names import counted
 from t2s.core.svg import ChartPoint, SvgPicture, point_chart
 from t2s.core.validate import as_int, checked_file
 from t2s.design_space.branch_and_bound import Objective
-from t2s.design_space.space import Budget
+from t2s.design_space.columns import Budget
 from t2s.design_space.workers import Ending
 from t2s.driver.many import compare
 from t2s.driver.page_writer import write_page

@@ -16,9 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from t2s import Func
+from t2s.design_space.columns import Budget
 from t2s.design_space.contraction import contraction_of, with_single_reads
 from t2s.design_space.point import Point
-from t2s.design_space.space import Budget, Space
+from t2s.design_space.space import Space
 from t2s.devices import DEVICES
 from t2s.driver.search import _Trial
 from tests.design_space.contractions import (

@@ -25,11 +25,12 @@ import t2s
 from t2s import Float, Func, ImageParam, Int, Param, RDom
 from t2s.command.main import app
 from t2s.design_space.branch_and_bound import Search, best_first
+from t2s.design_space.columns import Budget
 from t2s.design_space.contraction import contraction_of, with_single_reads
 from t2s.design_space.energy import counts
 from t2s.design_space.journal import Journal, Outcome
 from t2s.design_space.point import Drain, Feed, Point
-from t2s.design_space.space import Budget, Space
+from t2s.design_space.space import Space
 from t2s.design_space.workers import Ending
 from t2s.devices import DEVICES, Device
 from t2s.driver.search import Found, _random_inputs, _Ranking, _Trial

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from t2s.design_space.space import Families, Family
+from t2s.design_space.columns import Families, Family
 from tests.design_space.contractions import gemm
 from tests.design_space.test_search import space_of
 
