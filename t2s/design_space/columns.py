@@ -193,7 +193,8 @@ class DrainCosts:
     """What results cost; ``widest`` are the bytes of one access.
 
     The last ones leave ``tail`` cycles after they are computed; those of each block before stall
-    the PEs for ``stalls`` cycles; ``streamed`` are the cycles in which they leave one by one.
+    the PEs for ``stalls`` cycles; ``streamed`` are the cycles in which they leave one by one, and
+    ``hops`` the units that the results of the last PE pass.
     """
 
     bytes: Columns
@@ -202,6 +203,7 @@ class DrainCosts:
     tail: Columns
     stalls: Columns
     streamed: Columns
+    hops: Columns
     ram: Columns
     legal: np.ndarray[Any, np.dtype[np.bool_]]
 

@@ -265,7 +265,8 @@ class Space:
         latency, of_first = self._latency_before_steps
         first_pe = of_first + loaded_last
         # the first PE sends its last results while those behind it still compute theirs
-        computed = np.maximum.reduce([computed + left.tail, loaded_last + skew, left.streamed])
+        last_pe = loaded_last + skew + left.hops
+        computed = np.maximum.reduce([computed + left.tail, last_pe, left.streamed])
         bound = nest.after + np.maximum(latency + computed, first_pe)
         loading = self._latency_of_loads + self._moving(loaded, widest)
         bound = np.maximum(bound, np.where(loaded > 0, nest.after + loading, 0))
@@ -542,6 +543,7 @@ class Space:
                 tail=np.maximum(0, array * held // vector - held),
                 stalls=np.zeros_like(array),
                 streamed=stored // vector,
+                hops=np.where(pes > 1, pes, 0).sum(axis=1),
                 ram=array * waiting + self._ram(burst, vector * self._bits),
                 legal=(array > 1) & (bits == self._bits),
             )
@@ -564,6 +566,7 @@ class Space:
             tail=np.maximum(0, self._moving(array * held * width, width) - held),
             stalls=np.maximum(0, stalls),
             streamed=np.zeros_like(array),
+            hops=np.zeros_like(array),
             ram=ram,
             legal=legal,
         )
