@@ -51,7 +51,7 @@ MOST_RESULTS = 1 << 13
 """The most results of a PE: more take as many RAM blocks as PEs could use better."""
 
 MOST_TILES = 1 << 12
-"""Tiles for one array of PEs; of more, every second candidate along the loop with the most."""
+"""Tiles for one array of PEs; of more, those that pad the least along the loop with the most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,13 +304,14 @@ class Space:
 
     def shapes(self, family: Family) -> Shapes:
         """The array of a family with every tile."""
-        choices = [
-            smallest_tiles(ceil(n / along))
+        extents = [
+            ceil(n / along)
             for n, along in zip(self._extents(family.lanes), family.pes, strict=True)
         ]
+        choices = [smallest_tiles(extent) for extent in extents]
         while prod(map(len, choices)) > MOST_TILES:
-            longest = max(range(len(choices)), key=lambda at: len(choices[at]))
-            choices[longest] = sorted({*choices[longest][::2], choices[longest][-1]})
+            at = max(range(len(choices)), key=lambda at: len(choices[at]))
+            choices[at].remove(max(choices[at], key=lambda tile: (-extents[at] % tile, tile)))
         grid = np.meshgrid(*choices, indexing="ij")
         tiles = np.stack([axis.ravel() for axis in grid], axis=1) if grid else np.ones((1, 0), int)
         tiles = tiles[tiles.prod(axis=1) <= MOST_RESULTS]
@@ -729,8 +730,8 @@ def in_words(contraction: Contraction) -> str:
         parts.append(f"one or two of {outputs} as PEs, any number of them")
         parts.append(
             f"along each of {outputs} the smallest tile for each number of blocks, up to "
-            f"{MOST_RESULTS:,} results of a PE, every second one where one array of PEs has more "
-            f"than {MOST_TILES:,} of them"
+            f"{MOST_RESULTS:,} results of a PE; where one array of PEs has more than "
+            f"{MOST_TILES:,} of them, those that pad the least"
         )
     if contraction.vector_loop is not None:
         parts.append(f"vectors of {', '.join(map(str, LANES))} along {contraction.vector_loop}")

@@ -457,10 +457,10 @@ def test_ctrl_c_ends_a_search_with_the_best_so_far(
     path, func = tmp_path / "search.db", gemm(12, 10, 8)
     outcome, calls = _Trial.outcome, count(1)
 
-    def interrupted(trial: _Trial, point: Point) -> Outcome:
+    def interrupted(trial: _Trial, *arguments: Any) -> Outcome:
         if next(calls) == 3:
             raise KeyboardInterrupt
-        return outcome(trial, point)
+        return outcome(trial, *arguments)
 
     monkeypatch.setattr(_Trial, "outcome", interrupted)
     found = t2s.search(func, dsp=16, ram=60, journal=path, progress=False)
@@ -642,7 +642,7 @@ def test_budgets_that_nothing_fits() -> None:
 
 def test_a_search_whose_designs_are_all_refused_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     refused = Outcome(refusal="no room for it")
-    monkeypatch.setattr(_Trial, "outcome", lambda trial, point: refused)
+    monkeypatch.setattr(_Trial, "outcome", lambda trial, point, cut: refused)
     with pytest.raises(UserError, match="no design of C fits the budget") as caught:
         t2s.search(gemm(64, 48, 96), dsp=64, seconds=0.2, progress=False)
     assert "designs that were tried: no room for it" in str(caught.value)
