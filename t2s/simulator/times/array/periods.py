@@ -524,7 +524,7 @@ def array_times(
     elif stop is Stop.STUCK:
         tally = _deadlock(machine, forward)
     else:
-        tally = machine.tally(Ending.LIMIT, min(last, machine.cycle))
+        tally = machine.tally(Ending.LIMIT, machine.cycle if limits.give_up else last)
         if limits.give_up:
             tally = replace(tally, at_least=machine.earliest_end())
         if len(tally.stuck) == machine.unfinished:
