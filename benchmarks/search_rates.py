@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from random import Random
 
-from t2s.design_space.branch_and_bound import best_first
+from t2s.design_space.branch_and_bound import Cut, best_first
 from t2s.design_space.columns import Budget
 from t2s.design_space.contraction import contraction_of
 from t2s.design_space.journal import Outcome
@@ -65,9 +65,9 @@ def of_points(name: str) -> tuple[float, float]:
 
     spent: list[float] = []
 
-    def measured(point: Point) -> Outcome:
+    def measured(point: Point, cut: Cut) -> Outcome:
         begun = time.process_time()
-        outcome = trial.outcome(point)
+        outcome = trial.outcome(point, cut)
         spent.append(time.process_time() - begun)
         return outcome
 

@@ -120,6 +120,7 @@ def _record(found: Found, file: str) -> dict[str, Any]:
         "tried": found.tried,
         "bounded": found.bounded,
         "over_budget": found.over_budget,
+        "cut": found.cut,
         "refused": dict(found.refused),
         "program": found.program(),
         "designs": [_design(each) for each in ranked],

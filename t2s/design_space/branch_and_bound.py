@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from heapq import heappop, heappush
-from math import inf
-from time import monotonic
+from math import ceil, inf
+from time import monotonic, time
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,36 @@ from t2s.design_space.workers import Ending, ExecutorGone, WorkerDeath, Workers
 FIRST_ROWS = 16
 """Points of a family that wait in the queue; those behind them are computed again when needed."""
 
-_FIRST_POINTS, _FIRST_WITH_DRAM, _FIRST_FAMILIES = 6, 24, 512
+_FIRST_POINTS, _FIRST_WITH_DRAM, _FIRST_FAMILIES = 8, 24, 512
 """Before all others so many points are timed, of so many families with the least estimates."""
+
+_MOST_ESTIMATED, _ALIKE = 64, 4
+"""So many points more are timed in turn with those of the least bounds; so many of the same kind,
+since estimates are wrong for whole kinds of designs."""
+
+
+MOST_STEPS = 4_000_000_000
+"""Cycles of single PEs that a run may step through, some two seconds, before other points are
+tried; what repeats is not stepped through."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cut:
+    """When a run may be cut short; a run of few firings need not be.
+
+    When it is certain to take more than ``cycles``, after ``steps`` of single PEs, and at
+    ``until``, in seconds of ``time.time()``.
+    """
+
+    cycles: int | None = None
+    steps: int | None = None
+    until: float | None = None
+
+
+NEVER = Cut()
+
+Measure = Callable[[Point, Cut], Outcome]
+"""Lowers and runs a point."""
 
 
 class Objective(Enum):
@@ -69,6 +98,10 @@ class Refused:
     reason: str
 
 
+def _measured(measure: Measure, attempt: tuple[Point, Cut]) -> Outcome:
+    return measure(*attempt)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Candidate:
     """A point with its costs, of which ``bound`` is below its cycles, and its ``dynamic`` energy.
@@ -91,10 +124,11 @@ class Search:
 
     Attributes
     ----------
-    timed, refused, over_budget: points by what became of them.
+    timed, refused, over_budget, cut: points by what became of them; ``cut`` were those whose runs
+        were cut short.
     best: the timed point with the least ``rank``.
     bounded: families and points whose bounds were computed.
-    undecided: bounds of points whose workers died.
+    undecided: points whose workers died, or whose runs were cut short too soon to tell.
     left: the least bound of all points that were not timed; ``None`` if there are none.
     complete: whether no point is left that could be better.
     ending, problem: why it ended; what is known of an executor that is gone.
@@ -107,8 +141,9 @@ class Search:
     best: Timed | None = None
     refused: list[Refused] = field(default_factory=list)
     over_budget: int = 0
+    cut: int = 0
     bounded: int = 0
-    undecided: list[float] = field(default_factory=list)
+    undecided: list[Candidate] = field(default_factory=list)
     left: float | None = None
     complete: bool = False
     ending: Ending = Ending.FINISHED
@@ -116,9 +151,14 @@ class Search:
     _front: list[tuple[int, int, int, int]] = field(default_factory=list)
 
     def add(self, candidate: Candidate, outcome: Outcome) -> None:
-        """Count a point that was timed or refused."""
+        """Count a point that was timed, cut short or refused."""
         if outcome.refusal is not None:
             self.refused.append(Refused(point=candidate.point, reason=outcome.refusal))
+            return
+        if outcome.more_than is not None:
+            self.cut += 1
+            if not self.decides(candidate, outcome):
+                self.undecided.append(self._raised(candidate, outcome.more_than + 1))
             return
         assert outcome.cycles is not None
         dsp, ram = outcome.dsp_blocks or 0, outcome.ram_blocks or 0
@@ -144,6 +184,34 @@ class Search:
             self._front = [costs for costs in self._front if not _covers(timed.costs, costs)]
             self._front.append(timed.costs)
 
+    def most_cycles(self, candidate: Candidate) -> int | None:
+        """A point with more cycles is not better than what was timed; ``None`` without a limit."""
+        if self.objective is Objective.FRONT:
+            blocks = candidate.dsp, candidate.ram, candidate.bytes
+            return min((cycles for cycles, *of in self._front if _covers(of, blocks)), default=None)
+        if self.best is None:
+            return None
+        if self.minimized is None:
+            return self.best.cycles
+        if not self.minimized.of_cycle:
+            return None
+        return ceil((self.value(self.best) - candidate.dynamic) / self.minimized.of_cycle)
+
+    def decides(self, candidate: Candidate, outcome: Outcome) -> bool:
+        """Whether an outcome is exact, or a run that was not cut short too soon."""
+        if outcome.more_than is None:
+            return True
+        most = self.most_cycles(candidate)
+        return most is not None and outcome.more_than >= most
+
+    def _raised(self, candidate: Candidate, cycles: int) -> Candidate:
+        """A candidate of which it is known that it takes so many cycles at least."""
+        bound = max(candidate.bound, cycles)
+        value: float = bound
+        if self.minimized is not None:
+            value = candidate.dynamic + self.minimized.of_cycle * bound
+        return replace(candidate, bound=bound, value=value)
+
     def rank(self, timed: Timed) -> tuple[float, ...]:
         """The best design has the least one."""
         return self.value(timed), timed.cycles, timed.ram, timed.dsp, timed.bytes
@@ -163,7 +231,7 @@ class Search:
     @property
     def tried(self) -> int:
         """Designs that were built, whatever became of them."""
-        return len(self.timed) + len(self.refused) + self.over_budget
+        return len(self.timed) + len(self.refused) + self.over_budget + self.cut
 
     @property
     def limit(self) -> float:
@@ -207,7 +275,7 @@ def _covers(found: Sequence[int], costs: Sequence[int]) -> bool:
 
 def best_first(
     space: Space,
-    measure: Callable[[Point], Outcome],
+    measure: Measure,
     *,
     seconds: float,
     objective: Objective = Objective.TIME,
@@ -219,52 +287,71 @@ def best_first(
 ) -> Search:
     """Time points until nothing better is left, or for so many seconds, but try at least one.
 
+    Runs are cut short where their point can be no better than what was timed, and, once there is a
+    design, when the time is over; a run of many steps waits until all other points are decided.
     ``measure`` runs on the executor (see ``workers.py``) for points that ``recall`` does not know;
     ``record`` gets what it returns, and ``report`` the state after each point.
     """
     state = Search(space=space, objective=objective, energy=energy)
-    until = monotonic() + seconds
+    until, wall_clock = monotonic() + seconds, time() + seconds
     candidates = _Candidates(state, until)
     in_flight: dict[Point, Candidate] = {}
+    dead: set[Point] = set()  # that their workers died of
     passed_over: list[Candidate] = []  # the one that there was no time for
-    with Workers(measure, executor) as workers:
+    with Workers(partial(_measured, measure), executor) as workers:
+
+        def following() -> tuple[Candidate, int | None] | None:
+            """The next candidate, and how far it may be run; last those that were cut short."""
+            if (candidate := candidates.take()) is not None:
+                return candidate, MOST_STEPS
+            state.undecided = [each for each in state.undecided if state.is_open(each)]
+            postponed = [each for each in state.undecided if each.point not in dead]
+            if not postponed or in_flight:
+                return None
+            candidate = min(postponed, key=lambda each: each.value)
+            state.undecided.remove(candidate)
+            state.cut -= 1
+            return candidate, None
 
         def fill() -> None:
             """Submit the next candidates; those that were timed before count, however late."""
-            while workers.room and not passed_over:
-                candidate = candidates.take()
-                if candidate is None:
-                    break
+            while workers.room and not passed_over and (item := following()) is not None:
+                candidate, steps = item
                 outcome = recall(candidate.point)
-                if outcome is not None:
+                if outcome is not None and state.decides(candidate, outcome):
                     state.add(candidate, outcome)
-                elif state.tried and monotonic() > until:
+                elif state.tried > state.cut and monotonic() > until:
                     passed_over.append(candidate)
                 else:
                     in_flight[candidate.point] = candidate
-                    workers.submit(candidate.point)
+                    end = wall_clock if state.timed else None
+                    cut = Cut(cycles=state.most_cycles(candidate), steps=steps, until=end)
+                    workers.submit((candidate.point, cut))
 
         def left() -> float | None:
-            bounds = [*candidates.bounds(), *state.undecided]
-            bounds += [candidate.value for candidate in (*in_flight.values(), *passed_over)]
+            waiting = (*in_flight.values(), *passed_over, *state.undecided)
+            bounds = [*candidates.bounds(), *(candidate.value for candidate in waiting)]
             return min(bounds, default=None)
 
         state.left = left()
         try:
             fill()
             for finished in workers.completed():
-                candidate = in_flight.pop(finished.item)
+                candidate = in_flight.pop(finished.item[0])
                 match finished.error:
                     case None:
                         assert finished.value is not None
                         record(candidate.point, finished.value)
                         state.add(candidate, finished.value)
                     case WorkerDeath():
-                        state.undecided.append(candidate.value)
+                        state.undecided.append(candidate)
+                        dead.add(candidate.point)
                         reason = "the process that timed it died"
                         state.refused.append(Refused(point=candidate.point, reason=reason))
                     case error:
                         raise error
+                if state.timed:
+                    workers.stop_at(until)
                 fill()
                 state.left = left()
                 report(state)
@@ -279,9 +366,7 @@ def best_first(
     was_left = [] if state.left is None or state.ending is not Ending.INTERRUPTED else [state.left]
     still_left = left()
     state.left = min([*was_left, *([] if still_left is None else [still_left])], default=None)
-    state.complete = not state.undecided and candidates.exhausted(
-        [*in_flight.values(), *passed_over]
-    )
+    state.complete = candidates.exhausted([*in_flight.values(), *passed_over, *state.undecided])
     if not state.complete and state.ending is Ending.FINISHED:
         state.ending = Ending.DEADLINE
     return state
@@ -302,6 +387,9 @@ class _Candidates:
         known: dict[Family, Costs] = {}
         if state.objective is Objective.TIME:
             self.first += _promising(state, families, known)
+        self.turns = 0
+        without_dram = state.space.device.memory is None
+        self.at_first = _FIRST_POINTS if without_dram else _FIRST_WITH_DRAM
         self.taken_first = {candidate.point for candidate in self.first}
         bounds: Columns | Reals = families.bound
         if state.minimized is not None:
@@ -317,7 +405,8 @@ class _Candidates:
 
     def take(self) -> Candidate | None:
         """The next candidate; ``None`` if none is left that could be better."""
-        while self.first:
+        self.turns += 1
+        while self.first and (self.turns <= self.at_first or self.turns % 2):
             first = self.first.popleft()
             if self.state.is_open(first):
                 return first
@@ -350,6 +439,8 @@ def _promising(state: Search, families: Families, known: dict[Family, Costs]) ->
     """The points that are estimated to be the fastest; the costs of their families get ``known``.
 
     Many points have nearly the same bound, and those that keep memory busy are far above it.
+    Points are of the same kind if operands and results go the same way, to PEs along the same loops
+    with the same lanes.
     """
     space = state.space
     found: list[tuple[float, Family, int, Costs]] = []
@@ -361,8 +452,14 @@ def _promising(state: Search, families: Families, known: dict[Family, Costs]) ->
             estimates = space.estimate(costs)[legal]
             at = int(estimates.argmin())
             found.append((float(estimates[at]), family, int(legal[at]), costs))
-    first = _FIRST_POINTS if space.device.memory is None else _FIRST_WITH_DRAM
     found.sort(key=lambda item: (item[0], int(item[3].ram[item[2]]), int(item[3].bytes[item[2]])))
+    kinds: dict[object, int] = {}
+    ranks: list[int] = []  # of each point among those of its kind
+    for _, family, _, _ in found:
+        kind = family.ways, family.lanes, tuple(along > 1 for along in family.pes)
+        ranks.append(kinds.get(kind, 0))
+        kinds[kind] = ranks[-1] + 1
+    found = [item for rank, item in zip(ranks, found, strict=True) if rank < _ALIKE]
 
     def dynamic(family: Family, row: int, costs: Costs) -> float:
         if state.energy is None:
@@ -380,7 +477,7 @@ def _promising(state: Search, families: Families, known: dict[Family, Costs]) ->
             bytes=int(costs.bytes[row]),
             dynamic=dynamic(family, row, costs),
         )
-        for _, family, row, costs in found[:first]
+        for _, family, row, costs in found[:_MOST_ESTIMATED]
     ]
 
 

@@ -24,7 +24,7 @@ from t2s.core.location import user_location
 _APPLICATION = 0x74327367
 """Marks the header of a journal among SQLite files: "t2sg"."""
 
-_SCHEMA = 1
+_SCHEMA = 2
 
 _TABLES = """
 CREATE TABLE header (
@@ -34,14 +34,14 @@ CREATE TABLE header (
 ) STRICT;
 CREATE TABLE outcomes (
     key TEXT PRIMARY KEY, cycles INTEGER, dsp_blocks INTEGER, ram_blocks INTEGER,
-    bytes_moved INTEGER, refusal TEXT
+    bytes_moved INTEGER, refusal TEXT, more_than INTEGER
 ) STRICT, WITHOUT ROWID;
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What is known of one program: its exact cycles and resources, or why it was refused.
+    """What is known of one program: its exact cycles and resources, or why it has none.
 
     Attributes
     ----------
@@ -49,6 +49,8 @@ class Outcome:
     dsp_blocks, ram_blocks: of the device; ``None`` where it has no such notion.
     bytes_moved: between the chip and its memory.
     refusal: the text of the error, with everything else ``None``; ``None`` for a legal program.
+    more_than: cycles after which its run had not ended and was cut short, so that ``cycles`` is
+        ``None``.
     """
 
     cycles: int | None = None
@@ -56,6 +58,17 @@ class Outcome:
     ram_blocks: int | None = None
     bytes_moved: int | None = None
     refusal: str | None = None
+    more_than: int | None = None
+
+
+_FIELDS = tuple(field.name for field in dataclasses.fields(Outcome))
+_COLUMNS = ", ".join(_FIELDS)
+
+_PUT = f"""
+INSERT INTO outcomes (key, {_COLUMNS}) VALUES ({", ".join("?" * (1 + len(_FIELDS)))})
+ON CONFLICT (key) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _FIELDS)}
+WHERE outcomes.more_than < ifnull(excluded.more_than, {(1 << 63) - 1})
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,40 +160,19 @@ class Journal:
     def known(self) -> dict[str, Outcome]:
         """All outcomes by key."""
         with self._errors():
-            rows = self._connection.execute(
-                "SELECT key, cycles, dsp_blocks, ram_blocks, bytes_moved, refusal FROM outcomes"
-            )
-            return {
-                key: Outcome(
-                    cycles=cycles,
-                    dsp_blocks=dsp_blocks,
-                    ram_blocks=ram_blocks,
-                    bytes_moved=bytes_moved,
-                    refusal=refusal,
-                )
-                for key, cycles, dsp_blocks, ram_blocks, bytes_moved, refusal in rows
-            }
+            rows = self._connection.execute(f"SELECT key, {_COLUMNS} FROM outcomes")
+            return {key: Outcome(**dict(zip(_FIELDS, row, strict=True))) for key, *row in rows}
 
     def put(self, items: Iterable[tuple[str, Outcome]]) -> int:
         """Store outcomes by key in one transaction: all of them or, on errors, none.
 
-        A key that is already there keeps its first outcome.  Returns how many were new.
+        A key that is already there keeps its outcome, unless that was cut short and this one was
+        not, or later.  Returns how many were new or replaced.
         """
         before = self._connection.total_changes
         with self._errors(), self._transaction():
             self._connection.executemany(
-                "INSERT INTO outcomes VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                (
-                    (
-                        key,
-                        outcome.cycles,
-                        outcome.dsp_blocks,
-                        outcome.ram_blocks,
-                        outcome.bytes_moved,
-                        outcome.refusal,
-                    )
-                    for key, outcome in items
-                ),
+                _PUT, ((key, *dataclasses.astuple(outcome)) for key, outcome in items)
             )
         return self._connection.total_changes - before
 

@@ -80,6 +80,17 @@ class Point:
         return f"{array}, {lanes}, {tile} results each; {feeds}; results {self.drain.name.lower()}"
 
 
+def single_pe(contraction: Contraction, lanes: int) -> Point:
+    """The design without an array of PEs."""
+    return Point(
+        rows=(),
+        tiles=(1,) * len(contraction.outputs),
+        lanes=lanes,
+        feeds=(Feed.DIRECT,) * len(contraction.operands),
+        drain=Drain.STORED,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """``receiver.method(*arguments)``: loops and Funcs by name, and integers."""

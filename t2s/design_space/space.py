@@ -65,7 +65,7 @@ MOST_RESULTS = 1 << 13
 """The most results of a PE: more take as many RAM blocks as PEs could use better."""
 
 MOST_TILES = 1 << 12
-"""Tiles for one array of PEs; of more, every second candidate along the loop with the most."""
+"""Tiles for one array of PEs; of more, those that pad the least along the loop with the most."""
 
 
 MOST_APART = 3
@@ -162,13 +162,14 @@ class Space:
 
     def shapes(self, family: Family) -> Shapes:
         """The array of a family with every tile."""
-        choices = [
-            smallest_tiles(ceil(n / along))
+        extents = [
+            ceil(n / along)
             for n, along in zip(self._extents(family.lanes), family.pes, strict=False)
         ]
+        choices = [smallest_tiles(extent) for extent in extents]
         while prod(map(len, choices)) > MOST_TILES:
-            longest = max(range(len(choices)), key=lambda at: len(choices[at]))
-            choices[longest] = sorted({*choices[longest][::2], choices[longest][-1]})
+            at = max(range(len(choices)), key=lambda at: len(choices[at]))
+            choices[at].remove(max(choices[at], key=lambda tile: (-extents[at] % tile, tile)))
         grid = np.meshgrid(*choices, indexing="ij")
         tiles = np.stack([axis.ravel() for axis in grid], axis=1) if grid else np.ones((1, 0), int)
         tiles = tiles[tiles.prod(axis=1) <= MOST_RESULTS]
@@ -740,17 +741,6 @@ class Space:
         )
 
 
-def single_pe(contraction: Contraction, lanes: int) -> Point:
-    """The design without an array of PEs."""
-    return Point(
-        rows=(),
-        tiles=(1,) * len(contraction.outputs),
-        lanes=lanes,
-        feeds=(Feed.DIRECT,) * len(contraction.operands),
-        drain=Drain.STORED,
-    )
-
-
 def smallest_tiles(extent: int) -> list[int]:
     """For each number of blocks the smallest tile that covers the extent, in rising order."""
     return sorted({ceil(extent / blocks) for blocks in range(1, extent + 1)})
@@ -779,16 +769,18 @@ def in_words(contraction: Contraction) -> str:
     if outputs:
         parts.append(
             f"along each of {outputs} the smallest tile for each number of blocks, up to "
-            f"{MOST_RESULTS:,} results of a PE, every second one where one array of PEs has more "
-            f"than {MOST_TILES:,} of them"
+            f"{MOST_RESULTS:,} results of a PE; where one array of PEs has more than "
+            f"{MOST_TILES:,} of them, those that pad the least"
         )
     if contraction.vector_loop is not None:
         parts.append(f"vectors of {', '.join(map(str, LANES))} along {contraction.vector_loop}")
     if contraction.operands:
         operands = ", ".join(operand.name for operand in contraction.operands)
+        apart = len(contraction.operands) > MOST_APART
         parts.append(
             f"{operands}: each loaded by each PE, forwarded from boundary PEs, or streamed once "
             "for each tile and buffered, from one loader or one for each feeder"
+            + (", alike for all that vary along the same loops" if apart else "")
         )
     parts.append(
         "results gathered, or stored by each PE through a FIFO that takes no RAM block or holds a "

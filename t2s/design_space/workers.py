@@ -164,6 +164,10 @@ class Workers(Generic[Item, Value]):
         if self.ending is Ending.FINISHED:
             self._backlog.append(_Task(item))
 
+    def stop_at(self, deadline: float) -> None:
+        """Stop then, in seconds of ``time.monotonic()``."""
+        self._deadline = deadline
+
     def stop(self, ending: Ending = Ending.STOPPED) -> None:
         """Submit nothing more and cancel what has not begun; ``completed`` yields the rest."""
         if self.ending is Ending.FINISHED:

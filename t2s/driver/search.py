@@ -33,28 +33,41 @@ from t2s.core.ops import Op
 from t2s.core.progress import ProgressBar
 from t2s.core.validate import as_int, checked_seconds
 from t2s.core.walk import walk
-from t2s.design_space.branch_and_bound import Objective, Search, Timed, best_first
+from t2s.design_space.branch_and_bound import NEVER, Cut, Objective, Search, Timed, best_first
 from t2s.design_space.columns import Budget, Datapath, LoadUnit, Shapes
 from t2s.design_space.contraction import Contraction, contraction_of, with_single_reads
 from t2s.design_space.energy import Energy, checked_prices
 from t2s.design_space.journal import Journal, Outcome, Subject, digest
-from t2s.design_space.point import Directives, Point, apply, directives_of, symbols_of
-from t2s.design_space.space import LANES, Space, in_words, single_pe, smallest_tiles
+from t2s.design_space.point import (
+    Directives,
+    Point,
+    apply,
+    directives_of,
+    single_pe,
+    symbols_of,
+)
+from t2s.design_space.space import LANES, Space, in_words, smallest_tiles
 from t2s.design_space.workers import Ending
-from t2s.driver.lower import interpret, lower, resources
+from t2s.driver.lower import interpret, lower
 from t2s.driver.recognize import design_of
 from t2s.driver.search_result import Found, FoundDesign
-from t2s.driver.simulate import cycles, device_for, simulate
+from t2s.driver.simulate import device_for, graph_on, simulate
 from t2s.func.freeze import freeze
 from t2s.graph.analysis import datapath_latencies, memory_bytes, recurrences
 from t2s.graph.body import Load
 from t2s.graph.nodes import PEArray
-from t2s.report.resources import dsp_blocks, unit_blocks
+from t2s.report.resources import dsp_blocks, estimate_resources, unit_blocks
+from t2s.simulator.limits import Limits
+from t2s.simulator.program.build import build_program
+from t2s.simulator.run import GraphContext, run_to_the_end
 from t2s.spatial.schedule import ScheduledFunc
 
 if TYPE_CHECKING:
     from t2s.simulator.devices import Device, Fabric
     from t2s.simulator.memory.spec import Dram
+
+MANY_FIRINGS = 2_000_000
+"""Runs of more firings may be cut short; those of fewer take no longer than others to decide."""
 
 MOST_CHECKED = 1 << 26
 """The most evaluations of the term for which the values of the winner are checked."""
@@ -231,6 +244,20 @@ class _Memory:
             self.journal.put([(self._key(point), outcome)])
 
 
+class _Deadline:
+    """An observer that ends a run after so many seconds of ``time.time()``, as Ctrl-C does."""
+
+    def __init__(self, until: float | None) -> None:
+        self.until = inf if until is None else until
+        self.passed = False
+
+    def advanced(self, *, cycle: int, done: int, total: int) -> None:
+        """See ``Observer``."""
+        if time.time() > self.until:
+            self.passed = True
+            raise KeyboardInterrupt
+
+
 class _Trial:
     """Builds points of a Func and times them."""
 
@@ -270,23 +297,40 @@ class _Trial:
 
     def timed(self, point: Point) -> tuple[int, int, int]:
         """Exact cycles, DSP and RAM blocks."""
-        design = self.design(point)
-        with warnings.catch_warnings():
-            # a buffer that fills too slowly costs cycles, which are counted
-            warnings.simplefilter("ignore", T2SWarning)
-            blocks = resources(design, self.constants, device=self.device)
-            taken = cycles(design, self.constants, device=self.device)
-        return taken, blocks.dsp_blocks, blocks.ram_blocks
+        outcome = self._outcome(point, NEVER)
+        assert outcome.cycles is not None
+        assert outcome.dsp_blocks is not None
+        assert outcome.ram_blocks is not None
+        return outcome.cycles, outcome.dsp_blocks, outcome.ram_blocks
 
-    def outcome(self, point: Point) -> Outcome:
-        """Exact cycles and blocks, or why the compiler refuses the point."""
+    def outcome(self, point: Point, cut: Cut = NEVER) -> Outcome:
+        """Exact cycles and blocks, or why the compiler refuses the point; see ``Measure``."""
         try:
-            taken, dsp, ram = self.timed(point)
+            return self._outcome(point, cut)
         except InternalError:
             raise
         except T2SError as error:
             return Outcome(refusal=str(error).splitlines()[0])
-        return Outcome(cycles=taken, dsp_blocks=dsp, ram_blocks=ram)
+
+    def _outcome(self, point: Point, cut: Cut) -> Outcome:
+        design = design_of(self.design(point))
+        with warnings.catch_warnings():
+            # a buffer that fills too slowly costs cycles, which are counted
+            warnings.simplefilter("ignore", T2SWarning)
+            stage = design.only_stage(self.constants, "a search")
+            blocks = estimate_resources(stage.graph, self.device)
+            graph = graph_on(design, stage, self.device)
+            program = build_program(graph, self.device, None, stage.scalars, None, GraphContext())
+            limits, watch = Limits(), _Deadline(cut.until)
+            if program.total_firings > MANY_FIRINGS:
+                limits = Limits(max_cycles=cut.cycles, give_up=True, most_steps=cut.steps)
+            run = run_to_the_end(program, "native", limits, watch)
+        if run.interrupted and not watch.passed:
+            raise KeyboardInterrupt
+        known = Outcome(dsp_blocks=blocks.dsp_blocks, ram_blocks=blocks.ram_blocks)
+        if not run.finished:
+            return replace(known, more_than=(run.at_least or run.cycles) - 1)
+        return replace(known, cycles=run.cycles)
 
     def datapaths(self) -> dict[int, Datapath]:
         """The datapath of a design of a single PE, by vector length.
@@ -553,6 +597,7 @@ def _found(trial: _Trial, state: Search) -> Found:
         tried=state.tried,
         refused=reasons,
         over_budget=state.over_budget,
+        cut=state.cut,
         bounded=state.bounded,
         complete=state.complete,
         ending=state.ending,

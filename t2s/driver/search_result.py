@@ -95,7 +95,8 @@ class Found(NotebookDisplay):
     device: the one whose cycles they are, with its memory.
     space: what is in the space of designs, and what is left out.
     tried: designs that were built and run, ``refused`` of which the compiler refused, by reason,
-        and ``over_budget`` of which took more blocks than predicted.
+        ``over_budget`` of which took more blocks than predicted, and the runs of ``cut`` of which
+        were cut short: they take more cycles than a better design, or the time was over.
     bounded: designs, and families of designs, whose bounds were computed; those of families cut the
         others.
     complete: whether nothing better is left in the space; of a front, whether all of it is there.
@@ -112,6 +113,7 @@ class Found(NotebookDisplay):
     tried: int
     refused: Mapping[str, int]
     over_budget: int
+    cut: int
     bounded: int
     complete: bool
     ending: Ending
@@ -275,7 +277,8 @@ class Found(NotebookDisplay):
             Ending.GONE: "the executor was gone",
             Ending.DEADLINE: "the time was over",
         }.get(self.ending)
-        searched = f"{self.tried:,} designs timed, {self.bounded:,} bounded"
+        cut = f", {self.cut:,} of them cut short" if self.cut else ""
+        searched = f"{self.tried:,} designs timed{cut}, {self.bounded:,} bounded"
         return (
             ("cycles", f"{best.cycles:,} on {self.device.name}"),
             *energy,

@@ -16,11 +16,13 @@ class Limits:
     """The cycle limit of a run; ``None`` for no limit.
 
     With ``give_up`` an engine may stop as soon as it is certain that the run takes more than
-    ``max_cycles``; its measurements are unspecified then.
+    ``max_cycles``, or when it has stepped through ``most_steps`` cycles of single PEs.  Then
+    ``at_least`` of the result says what it takes, and its measurements are unspecified.
     """
 
     max_cycles: int | None = None
     give_up: bool = False
+    most_steps: int | None = None
 
 
 def checked_limits(max_cycles: int | None) -> Limits:

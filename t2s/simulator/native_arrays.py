@@ -122,7 +122,10 @@ def table_times(
         advance_table(machine, limits, observer)
     except KeyboardInterrupt:
         interrupted = True
-    return machine.tally(limits, interrupted)
+    tally = machine.tally(limits, interrupted)
+    if limits.give_up and tally.ending is Ending.LIMIT:
+        tally = replace(tally, at_least=machine.earliest_end())
+    return tally
 
 
 def _check_size(program: SimProgram) -> None:
@@ -162,5 +165,8 @@ def advance_table(machine: TableTimes, limits: Limits, observer: Observer | None
     while more and machine.now <= last:
         more = machine.advance(min(machine.now + chunk - 1, last))
         _tell(program, observer, machine.now - 1, int(machine.clock[timing.FIRED_IN_ALL]))
-        if limits.give_up and machine.earliest_end() > last:
+        stepped = machine.now * program.pe_count
+        if limits.give_up and (
+            machine.earliest_end() > last or stepped > (limits.most_steps or stepped)
+        ):
             return

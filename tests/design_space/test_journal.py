@@ -56,6 +56,20 @@ def test_outcomes_are_stored_once_and_read_again(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["search.db"]
 
 
+def test_what_was_cut_short_is_replaced_by_what_says_more(tmp_path: Path) -> None:
+    path, key = tmp_path / "search.db", SUBJECT.key("C.tile(i, 8)")
+    early, late = (replace(LEGAL, cycles=None, more_than=cycles) for cycles in (100, 200))
+    with Journal(path, SUBJECT) as journal:
+        for outcome, new in ((early, 1), (late, 1), (early, 0), (LEGAL, 1), (late, 0)):
+            assert journal.put([(key, outcome)]) == new
+        assert journal.known() == {key: LEGAL}
+    with Journal(path, SUBJECT) as journal:
+        other = SUBJECT.key("C.tile(i, 7)")
+        assert journal.put([(other, late), (other, early)]) == 1
+        assert journal.known() == {key: LEGAL, other: late}
+    assert stored(path) == 2
+
+
 def test_a_batch_is_stored_whole_or_not_at_all(tmp_path: Path) -> None:
     def broken() -> object:
         yield "key", LEGAL

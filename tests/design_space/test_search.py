@@ -8,6 +8,7 @@ import random
 import re
 import signal
 import sqlite3
+import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
@@ -24,7 +25,7 @@ from typer.testing import CliRunner
 import t2s
 from t2s import Float, Func, ImageParam, Int, Param, RDom
 from t2s.command.main import app
-from t2s.design_space.branch_and_bound import Search, best_first
+from t2s.design_space.branch_and_bound import Cut, Objective, Search, best_first
 from t2s.design_space.columns import Budget
 from t2s.design_space.contraction import contraction_of, with_single_reads
 from t2s.design_space.energy import counts
@@ -302,6 +303,97 @@ def test_the_least_energy(tiny: Any) -> None:
     assert priced.best.energy is not None
 
 
+@pytest.mark.parametrize("objective", Objective)
+def test_runs_that_are_cut_short_change_nothing(tiny: Any, objective: Objective) -> None:
+    """Neither winners nor fronts, and not what is proved."""
+    space, trial, _ = tiny
+    energy = trial.energy(PRICES, space) if objective is Objective.ENERGY else None
+    cuts: list[Cut] = []
+    exact: dict[Point, Outcome] = {}
+
+    def whole(point: Point, cut: Cut) -> Outcome:
+        exact[point] = exact.get(point) or trial.outcome(point)
+        return exact[point]
+
+    def sharp(point: Point, cut: Cut) -> Outcome:
+        outcome = whole(point, cut)
+        if outcome.cycles is None or cut.cycles is None or outcome.cycles <= cut.cycles:
+            return outcome
+        cuts.append(cut)
+        return replace(outcome, cycles=None, more_than=cut.cycles)
+
+    def tired(point: Point, cut: Cut) -> Outcome:
+        """Every run takes too many steps before others are decided."""
+        outcome = whole(point, cut)
+        return outcome if cut.steps is None else replace(outcome, cycles=None, more_than=1)
+
+    options: dict[str, Any] = {"seconds": 60, "objective": objective, "energy": energy}
+    before, after, late = (
+        best_first(space, measure, **options) for measure in (whole, sharp, tired)
+    )
+    assert before.best is not None
+    assert before.complete
+    assert cuts
+    assert after.cut == len(cuts)
+    assert late.tried - late.cut < before.tried + late.cut
+    for state in (after, late):
+        assert state.complete
+        assert state.best is not None
+        assert state.rank(state.best) == state.rank(before.best)
+        assert state.lower_bound == before.lower_bound
+        assert set(state._front) == set(before._front)
+    assert after.tried == before.tried
+
+
+def test_a_run_that_is_cut_short_too_soon_is_left(tiny: Any) -> None:
+    """After a deadline, and from a journal of a search with a better design."""
+    space, trial, _ = tiny
+    bounds: list[int] = []
+
+    def measure(point: Point, cut: Cut) -> Outcome:
+        outcome = trial.outcome(point)
+        if not bounds:
+            bounds.append(outcome.cycles or 0)
+            return outcome
+        return replace(outcome, cycles=None, more_than=bounds[0] - 2)
+
+    known: dict[Point, Outcome] = {}
+    state = best_first(space, measure, seconds=0.5, record=known.__setitem__)
+    assert not state.complete
+    assert state.best is not None
+    assert state.best.cycles == bounds[0]
+    assert state.lower_bound is not None
+    assert state.lower_bound < bounds[0]
+    assert state.ending is Ending.DEADLINE
+    again = best_first(space, trial.outcome, seconds=60, recall=known.get)
+    assert again.complete
+    assert again.best is not None
+    assert again.best.cycles == again.lower_bound
+
+
+def test_a_deadline_ends_a_run() -> None:
+    """A design that memory holds up, whose run would take minutes."""
+    _, trial = space_of(gemm(4096, 4096, 4096), dsp=1280)
+    forwarded = Point(
+        rows=(("i", 8), ("j", 8)),
+        tiles=(4, 4),
+        lanes=16,
+        feeds=(Feed.FORWARDED, Feed.FORWARDED),
+        drain=Drain.STORED,
+    )
+    begun = time.monotonic()
+    outcome = trial.outcome(forwarded, Cut(until=time.time() + 0.5))
+    assert time.monotonic() - begun < 8  # lowering it, and the first compilation of a process
+    assert (outcome.cycles, outcome.dsp_blocks) == (None, 1024)
+    assert outcome.more_than is not None
+    slow = trial.outcome(forwarded, Cut(cycles=60_000_000))
+    assert slow.more_than is not None
+    assert slow.more_than >= 60_000_000
+    few = trial.outcome(forwarded, Cut(steps=100_000_000))
+    assert few.more_than is not None
+    assert few.more_than > 4096**3 // (64 * 16)
+
+
 @pytest.fixture(scope="module")
 def found() -> Found:
     return t2s.search(gemm(12, 10, 8), dsp=16, ram=60, progress=False)
@@ -519,10 +611,10 @@ def test_ctrl_c_ends_a_search_with_the_best_so_far(
     path, func = tmp_path / "search.db", gemm(12, 10, 8)
     outcome, calls = _Trial.outcome, count(1)
 
-    def interrupted(trial: _Trial, point: Point) -> Outcome:
+    def interrupted(trial: _Trial, *arguments: Any) -> Outcome:
         if next(calls) == 3:
             raise KeyboardInterrupt
-        return outcome(trial, point)
+        return outcome(trial, *arguments)
 
     monkeypatch.setattr(_Trial, "outcome", interrupted)
     found = t2s.search(func, dsp=16, ram=60, journal=path, progress=False)
@@ -744,7 +836,7 @@ def test_budgets_that_nothing_fits() -> None:
 
 def test_a_search_whose_designs_are_all_refused_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     refused = Outcome(refusal="no room for it")
-    monkeypatch.setattr(_Trial, "outcome", lambda trial, point: refused)
+    monkeypatch.setattr(_Trial, "outcome", lambda trial, point, cut: refused)
     with pytest.raises(UserError, match="no design of C fits the budget") as caught:
         t2s.search(gemm(64, 48, 96), dsp=64, seconds=0.2, progress=False)
     assert "designs that were tried: no room for it" in str(caught.value)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.engine import gemm
 from t2s.core.errors import UserError
 from t2s.graph.graph import MOST_DEPTH, Graph, with_depths
 from t2s.simulator.limits import Limits
@@ -90,6 +91,27 @@ def test_giving_up_ends_the_run_before_the_limit() -> None:
     assert slow.cycles < fast.cycles / 2
     same = retime(program, {"short": 8}, limits=Limits(max_cycles=fast.cycles, give_up=True))
     assert same_times(same, fast)
+
+
+@pytest.mark.parametrize("engine", ["array", "table"])
+def test_what_is_given_up_takes_at_least_so_many_cycles(engine: str) -> None:
+    """By the firings that are left; a run that is not late ends, and after a number of steps."""
+    graph = gemm(4, 4, 8, 2000)  # two million firings
+    program = build_program(graph, "arria10", None)
+    whole = retime(program, {}, engine=engine)
+    assert whole.at_least is None
+    most = whole.cycles // 2
+    late = retime(program, {}, engine=engine, limits=Limits(max_cycles=most, give_up=True))
+    assert late.limit_reached
+    assert late.at_least is not None
+    assert most < late.at_least <= whole.cycles
+    assert late.cycles < whole.cycles
+    limits = Limits(max_cycles=whole.cycles, give_up=True)
+    assert same_times(retime(program, {}, engine=engine, limits=limits), whole)
+    few = retime(program, {}, engine=engine, limits=Limits(give_up=True, most_steps=1))
+    assert few.limit_reached
+    assert few.at_least is not None
+    assert few.at_least <= whole.cycles
 
 
 @pytest.mark.slow

@@ -44,6 +44,7 @@ def assemble(
         machine_trace=program.trace,
         outputs=outputs if tally.ending is Ending.FINISHED else {},
         cycles=tally.cycles,
+        at_least=tally.at_least,
         nodes=nodes,
         ending=tally.ending,
         deadlock=explain(program, tally) if tally.ending is Ending.DEADLOCK else None,

@@ -54,6 +54,7 @@ class Tally:
     it.  ``left`` is the number of tokens in every element at the end.  ``stuck`` lists unfinished
     PEs that wait for something that nothing will provide; in a deadlock, all unfinished PEs.
     ``memory`` is set if the program has a DRAM, ``shared`` if it has tensors in shared banks.
+    ``at_least`` is what a run takes that was given up.
     """
 
     ending: Ending
@@ -70,6 +71,7 @@ class Tally:
     stuck: tuple[Stuck, ...]
     memory: MemoryCounts | None = None
     shared: SharedCounts | None = None
+    at_least: int | None = None
 
 
 def stuck_at(instance: int, requirements: Sequence[Requirement]) -> Stuck | None:

@@ -79,6 +79,7 @@ class SimResult(NotebookDisplay):
     memory: bandwidth, rows and waits, if the device has a DRAM.
     shared: words and conflicts, if machines share banks of the device.
     padded: tensors that are larger in memory because iterations are padded.
+    at_least: cycles that the whole run takes at least, if it was given up (``Limits.give_up``).
     program: the program without its inputs; ``retime`` runs it again.  It holds the ``RunContext``
         of a design.
     """
@@ -97,6 +98,7 @@ class SimResult(NotebookDisplay):
     memory: MemoryReport | None = None
     shared: BankedReport | None = None
     padded: tuple[Tensor, ...] = ()
+    at_least: int | None = None
     machine_trace: Trace | None = field(default=None, repr=False, compare=False)
     program: SimProgram = field(repr=False, compare=False)
 

@@ -16,7 +16,7 @@ periods of the next axis short enough to be found in turn.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from math import prod
 from time import monotonic
@@ -61,6 +61,10 @@ def _pause(pes: int) -> int:
     """
     cycle, look = 50 + pes / 3, 25_000 + 7 * pes
     return int(_SHARE * look / cycle)
+
+
+_FIRST_COMPARED = 4096
+"""Iterations that are compared at once at first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -356,8 +360,10 @@ def repetitions(machine: ArrayMachine, earlier: Snapshot, now: Snapshot) -> int:
     if along.any():
         most = min(most, int(((now.ahead[along] - 1) // fired[along]).min()))
     for order, axis, start, step, reached in _shifts(machine, earlier, now, along, now):
-        classes = machine.plan.walks[order].axes[axis]
-        most = min(most, _alike(classes, start, step, reached))
+        if step < 0:
+            return 0
+        end = _alike_until(machine, order, axis, start, step)
+        most = min(most, (end - 1 - reached) // step + 1 if end > reached else 0)
         if most < 1:
             return 0
     return most
@@ -385,19 +391,27 @@ def _shifts(
     return set(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def _alike(classes: Array, start: int, step: int, reached: int) -> int:
-    """The number of further shifts by ``step`` with the classes seen from ``start`` on."""
-    if step < 0:
-        return 0
-    end = _alike_until(classes, start, step)
-    return (end - 1 - reached) // step + 1 if end > reached else 0
+def _alike_until(machine: ArrayMachine, order: int, axis: int, start: int, step: int) -> int:
+    """The first iteration from ``start`` on whose class changes ``step`` later.
 
-
-def _alike_until(classes: Array, start: int, step: int) -> int:
-    """The first iteration from ``start`` on whose class changes ``step`` later."""
-    equal = classes[start:-step] == classes[start + step :]
-    different = np.flatnonzero(~equal)
-    return start + (int(different[0]) if different.size else len(equal))
+    Axes may have millions of iterations, and looks ask again and again for the same step, so that
+    what was found is kept, and iterations are compared only as far as needed.
+    """
+    key = order, axis, step
+    begin, end = machine.alike.get(key, (0, -1))
+    if begin <= start <= end:
+        return end
+    classes = machine.plan.walks[order].axes[axis]
+    end, last, length = start, len(classes) - step, _FIRST_COMPARED
+    while end < last:
+        until = min(end + length, last)
+        different = np.flatnonzero(classes[end:until] != classes[end + step : until + step])
+        if different.size:
+            end += int(different[0])
+            break
+        end, length = until, 2 * length
+    machine.alike[key] = start, end
+    return end
 
 
 def repeat(machine: ArrayMachine, earlier: Snapshot, now: Snapshot, times: int) -> None:
@@ -448,8 +462,7 @@ def _shifted(
     for order, axis, start, step, reached in _shifts(
         machine, earlier, now, moved & ~in_run, shifted
     ):
-        classes = machine.plan.walks[order].axes[axis]
-        if reached >= _alike_until(classes, start, step) + step:
+        if reached >= _alike_until(machine, order, axis, start, step) + step:
             return None
     return shifted
 
@@ -493,9 +506,16 @@ def array_times(
     last = limits.max_cycles if limits.max_cycles is not None else _NO_LIMIT
     stride = max(1000, _CALL // max(1, program.pe_count))
     stop = Stop.FINISHED if machine.unfinished == 0 else Stop.UNTIL
+    # a run that is given up when it is certain to be late may skip to its end before
+    end = _NO_LIMIT if limits.give_up else last
     try:
-        while stop is Stop.UNTIL and machine.cycle < last:
-            stop = forward.advance(last, calls_of=stride, on_call=on_progress)
+        while stop is Stop.UNTIL and machine.cycle < end:
+            until = machine.cycle + stride if limits.give_up else end
+            stop = forward.advance(until, calls_of=stride, on_call=on_progress, skip_until=end)
+            if limits.give_up and stop is Stop.UNTIL:
+                stepped = (machine.cycle - forward.skipped) * program.pe_count
+                if machine.earliest_end() > last or stepped > (limits.most_steps or _NO_LIMIT):
+                    break
     except KeyboardInterrupt:
         cycles = max(machine.cycle, machine.end())
         return Times(tally=machine.tally(Ending.INTERRUPTED, cycles), skipped=forward.skipped)
@@ -504,7 +524,9 @@ def array_times(
     elif stop is Stop.STUCK:
         tally = _deadlock(machine, forward)
     else:
-        tally = machine.tally(Ending.LIMIT, last)
+        tally = machine.tally(Ending.LIMIT, machine.cycle if limits.give_up else last)
+        if limits.give_up:
+            tally = replace(tally, at_least=machine.earliest_end())
         if len(tally.stuck) == machine.unfinished:
             tally = _deadlock(machine, forward)
     return Times(tally=tally, skipped=forward.skipped)

@@ -67,6 +67,8 @@ class ArrayMachine:
         self._runs_of = starts[program.control.order_of]
         self.repeat = np.array([walk.repeat for walk in walks], np.int64)
         self.innermost = np.array([len(walk.axes) - 1 for walk in walks], np.int64)
+        # by order, axis and step: iterations of the same class as ``step`` later, as (begin, end)
+        self.alike: dict[tuple[int, int, int], tuple[int, int]] = {}
         self._collect_state()
         self._fill()
 
@@ -172,6 +174,13 @@ class ArrayMachine:
         """Firings made so far, per PE."""
         inside, after = self.ahead()
         return np.asarray(self.program.control.firings - inside - after, np.int64)
+
+    def earliest_end(self) -> int:
+        """A lower bound on the end of the run, from the firings left."""
+        inside, after = self.ahead()
+        left, intervals = inside + after, self.program.intervals
+        soonest = np.maximum(self.last + intervals, self.cycle + 1)
+        return int((soonest + (left - 1) * intervals)[left > 0].max(initial=0))
 
     def ahead(self) -> tuple[Counts, Counts]:
         """Firings left of every PE, in its current run and after it."""
