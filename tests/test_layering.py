@@ -26,6 +26,7 @@ LIBRARY = frozenset(
 )
 # what the folder of a backend may import, none of the others among it
 BACKEND = frozenset({"core", "graph", "backends.base", "backends.text"})
+KERNELS = BACKEND | {"backends.kernels"}  # kernels of loops and channels, in dialects of C
 # what each package may import besides itself; a dotted name allows that module alone
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "core": frozenset(),
@@ -55,7 +56,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "command": LIBRARY | {"driver"},
     "backends": frozenset({"core", "graph"}),
     "backends.text": frozenset({"core"}),
-    "backends.opencl_fpga": BACKEND,
+    "backends.kernels": BACKEND,
+    "backends.opencl_fpga": KERNELS,
     "backends.verilog": BACKEND,
     # the annealer tries millions of moves, so it is machine code, by the simulator's kit
     "backends.cgra_tia": BACKEND | {"llvm"},

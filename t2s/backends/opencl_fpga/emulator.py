@@ -20,7 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from t2s.backends.opencl_fpga.scope import file_stem
+from t2s.backends.kernels.scope import file_stem
+from t2s.backends.opencl_fpga.dialect import OPENCL
 from t2s.core.errors import UserError
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph, TensorRole
@@ -61,7 +62,7 @@ def run_files(
         for path, text in files.items():
             (folder / path).write_text(text, encoding="utf-8")
         (folder / "emulator.icd").write_bytes(os.fsencode(f"{libraries[0]}\n"))
-        command = [sys.executable, f"{file_stem(graph)}_host.py"]
+        command = [sys.executable, f"{file_stem(OPENCL, graph)}_host.py"]
         command += ["--exact-depths"] if exact_depths else []
         for number, (name, value) in enumerate(inputs.items()):
             np.save(folder / f"input_{number}.npy", value)

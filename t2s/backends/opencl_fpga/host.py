@@ -6,11 +6,11 @@ import keyword
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from t2s.backends.opencl_fpga.c_types import variables
-from t2s.backends.opencl_fpga.kernels import arguments_of
-from t2s.backends.opencl_fpga.links import Bundle, Separate
-from t2s.backends.opencl_fpga.machine_kernels import machine_arguments
-from t2s.backends.opencl_fpga.scope import FileScope, KernelDesign, file_stem
+from t2s.backends.kernels.kernels import arguments_of
+from t2s.backends.kernels.links import Bundle, Separate
+from t2s.backends.kernels.machine_kernels import machine_arguments
+from t2s.backends.kernels.scope import FileScope, KernelDesign, file_stem
+from t2s.backends.opencl_fpga.dialect import OPENCL
 from t2s.core.expr import Cast, Expr, Index
 from t2s.core.printer import show
 from t2s.core.walk import Term, rewrite
@@ -105,7 +105,7 @@ def host_program(design: KernelDesign, file: FileScope) -> HostProgram:
             kernels.append(HostKernel(name=file.kernels[node.name], arguments=arguments))
     return HostProgram(
         name=graph.name,
-        stem=file_stem(graph),
+        stem=file_stem(OPENCL, graph),
         tensors=tuple(
             HostTensor(
                 name=t.name,
@@ -130,7 +130,7 @@ def host_program(design: KernelDesign, file: FileScope) -> HostProgram:
 
 
 def _host_layout(tensor: Tensor, layout: Layout) -> HostLayout:
-    names = variables(keyword.kwlist)
+    names = OPENCL.variables(keyword.kwlist)
     loops = {name: names.fresh(name) for name in layout.loops}
     return HostLayout(
         tensor=tensor.name,

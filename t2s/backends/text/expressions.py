@@ -81,7 +81,7 @@ class Set(TargetStatement):
 class Do(TargetStatement):
     """A call for its effect."""
 
-    call: Call
+    call: TargetExpression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
