@@ -59,6 +59,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "backends.kernels": BACKEND,
     "backends.opencl_fpga": KERNELS,
     "backends.verilog": BACKEND,
+    "backends.vitis_hls": KERNELS,
     # the annealer tries millions of moves, so it is machine code, by the simulator's kit
     "backends.cgra_tia": BACKEND | {"llvm"},
     "backends.capstan": BACKEND | {"patterns"},
@@ -77,7 +78,11 @@ LATE_FILES = ("graph/graph.py",)
 # third-party packages that are kept in some folders, or in one file of each
 CONFINED = {
     "islpy": (("core/", "isl.py"),),
-    "jinja2": (("backends/opencl_fpga/", "emit.py"), ("report/page/", "render.py")),
+    "jinja2": (
+        ("backends/opencl_fpga/", "emit.py"),
+        ("backends/vitis_hls/", "emit.py"),
+        ("report/page/", "render.py"),
+    ),
     "llvmlite": (("llvm/", "compile.py"),),
     "z3": (("capability/", "solver.py"),),
     "distributed": (("design_space/", "workers.py"),),

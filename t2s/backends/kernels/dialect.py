@@ -30,11 +30,13 @@ from t2s.backends.kernels.kernel_ast import (
     TypedName,
     While,
     ZeroInitializer,
+    spelling,
 )
 from t2s.backends.text.expressions import (
     Do,
     Literal,
     Name,
+    Spelling,
     TargetExpression,
     TargetStatement,
     number,
@@ -49,7 +51,8 @@ from t2s.graph.nodes import Register
 class Access:
     """An access to consecutive elements of a tensor.
 
-    ``position`` is that of the first one; ``aligned`` ones start at a multiple of the lanes.
+    ``position`` is that of the first one; ``aligned`` ones start at a multiple of the lanes.  Where
+    the tensor is a parameter of vectors, ``position`` counts vectors, and the access is ``whole``.
     ``shared``: one kernel writes the tensor, and another one reads it.
     """
 
@@ -58,6 +61,7 @@ class Access:
     type: Type
     aligned: bool
     shared: bool
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +83,16 @@ class Dialect(ABC):
     """The spelling of one language.
 
     ``title`` names it in messages: "not supported in OpenCL".  ``endless``: a kernel without
-    arguments may run forever.
+    arguments may run forever.  ``wide_parameters``: a tensor of which a kernel only uses aligned
+    vectors is a parameter of vectors.  ``flattens``: the compiler makes one loop of every perfect
+    nest of constant bounds, and other nests have to be written as one loop.
     """
 
     title: ClassVar[str]
     native_lanes: ClassVar[frozenset[int]]
     endless: ClassVar[bool]
+    wide_parameters: ClassVar[bool] = False
+    flattens: ClassVar[bool] = False
 
     # ------------------------------------------------------------------------------- types
 
@@ -226,7 +234,7 @@ class Dialect(ABC):
         """The built-in function that is an operator; ``None`` if there is none."""
 
     @abstractmethod
-    def absolute(self, operand: TargetExpression, type: Type) -> TargetExpression:
+    def absolute(self, operand: TargetExpression, type: Type, define: Define) -> TargetExpression:
         """The absolute value of a signed integer; that of the least one is itself."""
 
     @abstractmethod
@@ -236,6 +244,10 @@ class Dialect(ABC):
         """A float as an integer: truncated, saturated, and 0 for NaN."""
 
     # ----------------------------------------------------------------------------- printer
+
+    def show(self, expression: TargetExpression, outer: int = 0) -> str:
+        """The text of an expression; ``outer`` is the precedence of the surrounding operator."""
+        return _SPELLING.show(expression, outer)
 
     def before_declaration(self, statement: Declare) -> list[str]:
         """Lines before a declaration."""
@@ -253,6 +265,8 @@ class Dialect(ABC):
         """Lines at the start of a loop's body."""
         return []
 
+
+_SPELLING = Spelling(spelling)
 
 Define = Callable[..., TargetExpression]
 """Defines a helper function if it is new, and calls it: see ``Helpers.define``."""

@@ -38,7 +38,7 @@ from t2s.core.expr import (
     const,
     simplify,
 )
-from t2s.core.intervals import Interval, interval, linear_form, non_negative
+from t2s.core.intervals import Interval, interval, non_negative
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Kind, Type
 from t2s.core.walk import walk
@@ -240,12 +240,3 @@ def _plus(left: Expr, right: Expr) -> Expr:
 
 def _as_int(index: Expr) -> Expr:
     return index if index.type == INT32 else Cast(value=index, type=INT32)
-
-
-def is_aligned(indices: tuple[Expr, ...], shape: tuple[int, ...], lanes: int) -> bool:
-    """Whether the first of ``lanes`` elements always lies at a multiple of ``lanes``."""
-    form = linear_form(indices[-1])
-    if form is None or shape[-1] % lanes:
-        return False
-    coefficients, constant = form
-    return all(value % lanes == 0 for value in (*coefficients.values(), constant))

@@ -17,7 +17,6 @@ from t2s.backends.text.expressions import (
     Name,
     Set,
     Show,
-    Spelling,
     TargetExpression,
     TargetStatement,
 )
@@ -40,6 +39,15 @@ class FieldOf(TargetExpression):
 
     base: TargetExpression
     field: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodCall(TargetExpression):
+    """``base.method(arguments)``."""
+
+    base: TargetExpression
+    method: str
+    arguments: tuple[TargetExpression, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,14 +126,22 @@ class Switch(TargetStatement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """A pipelined loop starts an iteration every ``interval`` cycles; it may use ``memory``."""
+
+    interval: int = 1
+    memory: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class For(TargetStatement):
     """``for (int name = start; name < stop; name++)``; ``>=`` and ``--`` where ``down``.
 
     ``stop`` is exclusive upwards and inclusive downwards.  ``coalesced`` counts the perfectly
     nested loops, including this one, that the compiler shall flatten into one.  ``independent``
     names arrays whose accesses to one element (one of them a write) are at least a number of
-    iterations apart, or do not occur in the loop.  ``pipelined``: the innermost of the loops over
-    time.
+    iterations apart, or do not occur in the loop.  The innermost loop over time has a
+    ``pipeline``.
     """
 
     name: str
@@ -136,15 +152,17 @@ class For(TargetStatement):
     unroll: bool = False
     coalesced: int = 1
     independent: tuple[tuple[str, int | None], ...] = ()
-    pipelined: bool = False
+    pipeline: Pipeline | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class While(TargetStatement):
-    """``while (condition)``."""
+    """``while (condition)``; see ``For`` for the other fields."""
 
     condition: TargetExpression
     body: tuple[TargetStatement, ...]
+    independent: tuple[tuple[str, int | None], ...] = ()
+    pipeline: Pipeline | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,13 +261,15 @@ INDENT = "    "
 _WIDTH = 96
 
 
-def _own(expression: TargetExpression, show: Show) -> str | None:
+def spelling(expression: TargetExpression, show: Show) -> str | None:
     """The expressions of C."""
     match expression:
         case Subscript(base=base, indices=indices):
             return show(base, POSTFIX) + "".join(f"[{show(index)}]" for index in indices)
         case FieldOf(base=base, field=field):
             return f"{show(base, POSTFIX)}.{field}"
+        case MethodCall(base=base, method=method, arguments=arguments):
+            return f"{show(base, POSTFIX)}.{method}({', '.join(map(show, arguments))})"
         case CastTo(type=type, values=values):
             return f"({type})({', '.join(map(show, values))})"
         case ZeroInitializer():
@@ -257,9 +277,6 @@ def _own(expression: TargetExpression, show: Show) -> str | None:
         case FilledInitializer(value=value, count=count):
             return "{" + ", ".join([show(value)] * count) + "}"
     return None
-
-
-show = Spelling(_own).show
 
 
 def declarator(variable: TypedName | Declare | ChannelArray) -> str:
@@ -274,8 +291,9 @@ def dimensions(sizes: tuple[int, ...]) -> str:
 
 
 class Pragmas(Protocol):
-    """The lines that a dialect writes around declarations and loops."""
+    """How a dialect writes expressions, and lines around declarations and loops."""
 
+    def show(self, expression: TargetExpression, outer: int = 0) -> str: ...
     def before_declaration(self, statement: Declare) -> list[str]: ...
     def after_declaration(self, statement: Declare) -> list[str]: ...
     def before_loop(self, loop: For) -> list[str]: ...
@@ -291,7 +309,7 @@ def _lines(statement: TargetStatement, pragmas: Pragmas, level: int) -> list[str
     pad = INDENT * level
     match statement:
         case Declare(initial=initial, comment=comment):
-            value = "" if initial is None else f" = {show(initial)}"
+            value = "" if initial is None else f" = {pragmas.show(initial)}"
             remark = "" if comment is None else f"  // {one_line(comment)}"
             return [
                 *(pad + line for line in pragmas.before_declaration(statement)),
@@ -299,34 +317,42 @@ def _lines(statement: TargetStatement, pragmas: Pragmas, level: int) -> list[str
                 *(pad + line for line in pragmas.after_declaration(statement)),
             ]
         case DeclareAll(type=type, variables=variables):
-            named = [f"{name} = {show(initial)}" for name, initial in variables]
+            named = [f"{name} = {pragmas.show(initial)}" for name, initial in variables]
             return _wrapped(f"{pad}{type} ", named, pad + INDENT)
         case Set(target=target, value=value):
-            return [f"{pad}{show(target)} = {show(value)};"]
+            return [f"{pad}{pragmas.show(target)} = {pragmas.show(value)};"]
         case Increment(target=target):
-            return [f"{pad}{show(target)}++;"]
+            return [f"{pad}{pragmas.show(target)}++;"]
         case Do(call=call):
-            return [f"{pad}{show(call)};"]
+            return [f"{pad}{pragmas.show(call)};"]
         case Return(value=value):
-            return [f"{pad}return {show(value)};"]
+            return [f"{pad}return {pragmas.show(value)};"]
         case Remark(text=text):
             return [f"{pad}// {one_line(text)}"]
         case If(otherwise=(_, *_)):
             return _if_else(statement, pragmas, level)
         case Switch(value=value, cases=cases):
-            return [f"{pad}switch ({show(value)}) {{", *_cases(cases, pragmas, level), f"{pad}}}"]
+            return [
+                f"{pad}switch ({pragmas.show(value)}) {{",
+                *_cases(cases, pragmas, level),
+                f"{pad}}}",
+            ]
         case While(condition=condition, body=body):
             return _block(
-                f"while ({show(condition)})", body, pragmas, level, pragmas.inside_loop(statement)
+                f"while ({pragmas.show(condition)})",
+                body,
+                pragmas,
+                level,
+                pragmas.inside_loop(statement),
             )
         case If(condition=condition, then=(Set() | Increment() | Do() | Return() as only,)):
-            return [f"{pad}if ({show(condition)})", *_lines(only, pragmas, level + 1)]
+            return [f"{pad}if ({pragmas.show(condition)})", *_lines(only, pragmas, level + 1)]
         case If(condition=condition, then=then):
-            return _block(f"if ({show(condition)})", then, pragmas, level)
+            return _block(f"if ({pragmas.show(condition)})", then, pragmas, level)
         case For(name=name, start=start, stop=stop, body=body):
             test, step = (">=", "--") if statement.down else ("<", "++")
-            ends = f"{name} {test} {show(stop, PRECEDENCE['<'] + 1)}"
-            head = f"for (int {name} = {show(start)}; {ends}; {name}{step})"
+            ends = f"{name} {test} {pragmas.show(stop, PRECEDENCE['<'] + 1)}"
+            head = f"for (int {name} = {pragmas.show(start)}; {ends}; {name}{step})"
             before = [pad + line for line in pragmas.before_loop(statement)]
             inside = pragmas.inside_loop(statement)
             if _is_short(body) and not inside:
@@ -343,7 +369,7 @@ def _if_else(statement: If, pragmas: Pragmas, level: int) -> list[str]:
     """``if``, ``else if``, ``else``, all with braces."""
     pad = INDENT * level
     printed = [
-        f"{pad}if ({show(statement.condition)}) {{",
+        f"{pad}if ({pragmas.show(statement.condition)}) {{",
         *lines(statement.then, pragmas, level + 1),
     ]
     match statement.otherwise:

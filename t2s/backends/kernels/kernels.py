@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 
 from t2s.backends.kernels import kernel_ast as ast
 from t2s.backends.kernels.channel_io import (
@@ -19,17 +18,17 @@ from t2s.backends.kernels.comments import kernel_comment
 from t2s.backends.kernels.conditions import only_use, shared_conditions
 from t2s.backends.kernels.dialect import Access, StateArray, lane_at
 from t2s.backends.kernels.digit_counters import (
-    Counter,
     DigitCounters,
-    all_of,
-    closed_cycle,
-    cycle_of,
-    first_value,
-    moved_on,
 )
-from t2s.backends.kernels.expressions import Expressions, is_aligned
+from t2s.backends.kernels.expressions import Expressions
 from t2s.backends.kernels.links import Bundle, Delay, PEWire
-from t2s.backends.kernels.lockstep import ChannelPort, LockstepNode, TimeLoop, extent_of
+from t2s.backends.kernels.lockstep import ChannelPort, LockstepNode, extent_of
+from t2s.backends.kernels.memory_ports import (
+    accesses_per_firing,
+    in_vectors,
+    is_aligned,
+    wide_tensors,
+)
 from t2s.backends.kernels.operators import Helpers
 from t2s.backends.kernels.registers import RegisterPlan, plan_registers
 from t2s.backends.kernels.scope import (
@@ -40,6 +39,7 @@ from t2s.backends.kernels.scope import (
     dimensions_of,
     where,
 )
+from t2s.backends.kernels.time_loops import time_loops
 from t2s.backends.text.expressions import (
     Name,
     Set,
@@ -49,7 +49,14 @@ from t2s.backends.text.expressions import (
     number,
 )
 from t2s.backends.text.identifiers import Identifiers
-from t2s.core.expr import Const, Expr, Local, Parameter, all_hold, conjunction, index_names
+from t2s.core.expr import (
+    Expr,
+    Local,
+    Parameter,
+    all_hold,
+    conjunction,
+    index_names,
+)
 from t2s.core.types import INT32, Type
 from t2s.core.walk import walk
 from t2s.graph import body as graph
@@ -84,7 +91,8 @@ def lower_kernel(
     names = {scalar.name: identifiers.fresh(scalar.name) for scalar in scalars}
     indices = (*(d.name for d in node.space), *(loop.name for loop in node.loops))
     names |= {name: identifiers.fresh(name) for name in indices}
-    plans = plan_registers(node)
+    wide = wide_tensors(design, node)
+    plans = plan_registers(node, whole_nest=dialect.flattens)
     registers = {name: identifiers.fresh(name) for name in plans}
     ports = {**node.receives, **node.sends}
     tokens = _tokens(design, file, node, identifiers)
@@ -100,6 +108,7 @@ def lower_kernel(
             DigitCounters((loop.name for loop in node.loops), identifiers),
         ),
         tensors=tensor_names,
+        wide=wide,
         registers=registers,
         plans=plans,
         tokens=tokens,
@@ -117,7 +126,11 @@ def lower_kernel(
     ]
     endless = dialect.endless and not parameters
     forever = endless_loops(scope) if endless else None
-    outside, nest = time_loops(scope, _iteration(scope), forever=forever)
+    pipeline = ast.Pipeline()
+    if dialect.flattens:
+        interval = max(accesses_per_firing(node, wide).values(), default=1)
+        pipeline = ast.Pipeline(interval=interval, memory=bool(tensors))
+    outside, nest = time_loops(scope, _iteration(scope), pipeline, forever=forever)
     return ast.KernelDefinition(
         name=file.kernels[node.name],
         parameters=tuple(parameters),
@@ -160,8 +173,9 @@ def _positions(
 def _tensor_parameter(scope: KernelScope, tensor: str) -> ast.TypedName:
     info = scope.design.graph.tensor(tensor)
     stored = any(isinstance(s, Store) and s.tensor == tensor for s in scope.node.body)
+    type = info.type.with_lanes(scope.wide.get(tensor, 1))
     return scope.dialect.tensor_parameter(
-        scope.tensors[tensor], info.type, stored=stored, shared=scope.is_intermediate(tensor)
+        scope.tensors[tensor], type, stored=stored, shared=scope.is_intermediate(tensor)
     )
 
 
@@ -459,12 +473,18 @@ def _load(scope: KernelScope, statement: graph.Load) -> list[TargetStatement]:
 
 def _access(scope: KernelScope, statement: graph.Load | graph.Store, type: Type) -> Access:
     tensor = scope.design.graph.tensor(statement.tensor)
+    indices, shape = statement.indices, tensor.allocated
+    aligned, whole = is_aligned(indices, shape, type.lanes), tensor.name in scope.wide
+    if whole:
+        last = in_vectors(indices[-1], type.lanes)
+        indices, shape = (*indices[:-1], last), (*shape[:-1], shape[-1] // type.lanes)
     return Access(
         tensor=scope.tensors[tensor.name],
-        position=scope.expressions.address(statement.indices, tensor.allocated),
+        position=scope.expressions.address(indices, shape),
         type=type,
-        aligned=is_aligned(statement.indices, tensor.allocated, type.lanes),
+        aligned=aligned,
         shared=scope.is_intermediate(tensor.name),
+        whole=whole,
     )
 
 
@@ -536,101 +556,3 @@ def _shift(scope: KernelScope, register: str, length: int) -> ast.For:
         down=True,
         unroll=True,
     )
-
-
-# The time loops of a kernel, with the counters that advance with them.
-#
-# The loops stay nested for readability; the compiler flattens them, so that no cycle is lost when
-# an inner loop restarts.  It can only do that if nothing is between them: counters of the innermost
-# loop that are back at their first value when it ends are declared outside of all loops.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Steady:
-    """A loop with constant bounds."""
-
-    start: int
-    extent: int
-
-
-def time_loops(
-    scope: KernelScope, body: Sequence[TargetStatement], *, forever: int | None
-) -> tuple[list[TargetStatement], list[TargetStatement]]:
-    """The declarations before the loops, and the loops.
-
-    A ``while (1)`` replaces the ``forever`` outermost ones."""
-    outside: list[TargetStatement] = []
-    nest = list(body)
-    for depth, loop in reversed(list(enumerate(scope.node.loops))):
-        if depth < (forever or 0):
-            break
-        steady = _steady(scope, loop)
-        nested = depth > (forever or 0) and depth == len(scope.node.loops) - 1
-        before: list[TargetStatement] = []
-        after: list[TargetStatement] = []
-        for counter in scope.expressions.counters.lowest(loop.name):
-            if steady is not None and nested and _closes(counter, steady):
-                start, extent = steady.start, steady.extent
-                outside.append(_declared(scope, counter, loop))
-                after += moved_on(counter, partial(closed_cycle, start=start, extent=extent))
-            else:
-                before.append(_declared(scope, counter, loop))
-                after += moved_on(counter, cycle_of)
-        coalesced = 1
-        independent = _independent(scope, loop) if depth == len(scope.node.loops) - 1 else ()
-        match nest:
-            case [ast.For(unroll=False, coalesced=inner) as only] if (
-                not after and steady is not None
-            ):
-                if _steady(scope, scope.node.loops[depth + 1]) and not _carries(scope, loop):
-                    nest = [replace(only, coalesced=1, independent=())]
-                    coalesced, independent = inner + 1, only.independent
-        nest = [
-            *before,
-            ast.For(
-                name=scope.expressions.variable(loop.name),
-                start=scope.lower(loop.start),
-                stop=scope.lower(loop.stop),
-                body=(*nest, *after),
-                coalesced=coalesced,
-                independent=independent,
-                pipelined=depth == len(scope.node.loops) - 1,
-            ),
-        ]
-    return outside, nest if forever is None else [ast.Forever(body=tuple(nest))]
-
-
-def _carries(scope: KernelScope, loop: TimeLoop) -> bool:
-    return any(loop.name in plan.carried_by for plan in scope.plans.values())
-
-
-def _independent(scope: KernelScope, loop: TimeLoop) -> tuple[tuple[str, int | None], ...]:
-    """Arrays in block RAM, with the distance of their accesses in iterations of the loop."""
-    result: list[tuple[str, int | None]] = []
-    for name, plan in scope.plans.items():
-        if plan.in_memory:
-            apart = plan.apart if loop.name in plan.carried_by else None
-            result += [] if apart == 1 else [(scope.registers[name], apart)]
-    return tuple(result)
-
-
-def _steady(scope: KernelScope, loop: TimeLoop) -> _Steady | None:
-    extent = extent_of(loop, scope.node)
-    return None if extent is None else _Steady(start=scope.node.ranges[loop.name][0], extent=extent)
-
-
-def _closes(counter: Counter, steady: _Steady) -> bool:
-    """Whether a counter and all above it are back at their first values after the loop."""
-    cycle = closed_cycle(counter.digit, steady.start, steady.extent)
-    return cycle is not None and all(_closes(above, steady) for above in counter.above)
-
-
-def _declared(scope: KernelScope, lowest: Counter, loop: TimeLoop) -> ast.DeclareAll:
-    def first(counter: Counter) -> TargetExpression:
-        match loop.start:
-            case Const(value=int() as start):
-                return number(first_value(counter.digit, start))
-        return scope.lower(counter.digit.at(loop.start))
-
-    variables = tuple((counter.name, first(counter)) for counter in all_of(lowest))
-    return ast.DeclareAll(type="int", variables=variables)

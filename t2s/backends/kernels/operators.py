@@ -53,6 +53,8 @@ class Helpers:
 
     def operation(self, operator: Op, type: Type, operands: Operands) -> TargetExpression:
         """``operator`` on operands of one type; a vector's bools are bytes 0 and 1."""
+        if operator is Op.ABSOLUTE and not self.dialect.is_struct(type):
+            return self._absolute(type, operands[0])
         if operator in (Op.MINIMUM, Op.MAXIMUM) and not self.dialect.is_struct(type):
             return self._extreme(operator, type, operands)
         if type.lanes == 1:
@@ -87,6 +89,14 @@ class Helpers:
         return call(name, *operands)
 
     # ----------------------------------------------------------------------------- scalars
+
+    def _absolute(self, type: Type, operand: TargetExpression) -> TargetExpression:
+        function = self.dialect.function(Op.ABSOLUTE, type)
+        if type.is_float and function is not None:
+            return call(function, operand)
+        if type.kind is Kind.UINT:
+            return operand
+        return self.dialect.absolute(operand, type, self.define)
 
     def _extreme(self, operator: Op, type: Type, operands: Operands) -> TargetExpression:
         """``b < a ? b : a``, which is also the documented result for NaN and signed zeros."""
@@ -394,8 +404,6 @@ def scalar_operation(
             return _narrowed(dialect, Unary(operator="~", operand=first), type)
         case Op.NEGATE:
             return _narrowed(dialect, Unary(operator="-", operand=first), type)
-        case Op.ABSOLUTE:
-            return _absolute(dialect, first, type)
         case Op.FUSED_MULTIPLY_ADD if type.is_integer:
             return _narrowed(dialect, binary("+", binary("*", first, operands[1]), last), type)
     function = dialect.function(operator, type)
@@ -419,8 +427,6 @@ def vector_operation(
             return Unary(operator="~", operand=first)
         case Op.NEGATE:
             return Unary(operator="-", operand=first)
-        case Op.ABSOLUTE:
-            return _absolute(dialect, first, type)
         case Op.FUSED_MULTIPLY_ADD if type.is_integer:
             return _narrowed(dialect, binary("+", binary("*", first, operands[1]), last), type)
     function = dialect.function(operator, type)
@@ -434,13 +440,6 @@ def _narrowed(dialect: Dialect, value: TargetExpression, type: Type) -> TargetEx
     if type.lanes == 1 and type.is_integer and type.bits < 32:
         return CastTo(type=dialect.scalar_name(type), values=(value,))
     return value
-
-
-def _absolute(dialect: Dialect, operand: TargetExpression, type: Type) -> TargetExpression:
-    function = dialect.function(Op.ABSOLUTE, type)
-    if type.is_float and function is not None:
-        return call(function, operand)
-    return operand if type.kind is Kind.UINT else dialect.absolute(operand, type)
 
 
 def _a_and_b() -> tuple[Name, Name]:

@@ -69,17 +69,20 @@ class RegisterPlan:
         return prod(self.register.shape)
 
 
-def plan_registers(node: LockstepNode) -> dict[str, RegisterPlan]:
-    """The plan of every register file that the body uses, by name."""
+def plan_registers(node: LockstepNode, *, whole_nest: bool) -> dict[str, RegisterPlan]:
+    """The plan of every register file that the body uses, by name.
+
+    With ``whole_nest`` a nest of loops is flattened into one, and distances are counted in it.
+    """
     used = {s.register for s in node.body if isinstance(s, RegisterRead | RegisterWrite)}
     return {
-        register.name: _plan(node, register)
+        register.name: _plan(node, register, whole_nest=whole_nest)
         for register in node.node.registers
         if register.name in used
     }
 
 
-def _plan(node: LockstepNode, register: Register) -> RegisterPlan:
+def _plan(node: LockstepNode, register: Register, *, whole_nest: bool) -> RegisterPlan:
     rotating = _rotates(node, register)
     cleared = _must_be_cleared(node, register)
     if rotating or prod(register.shape) * register.type.bytes <= LARGEST_REGISTERS:
@@ -92,7 +95,7 @@ def _plan(node: LockstepNode, register: Register) -> RegisterPlan:
         in_memory=True,
         # clearing takes another port
         single_ports=len(reads) == len(writes) == 1 and not cleared,
-        apart=firings_apart(node, register) if len(node.loops) == 1 else 1,
+        apart=firings_apart(node, register) if whole_nest or len(node.loops) == 1 else 1,
         carried_by=carrying_loops(node, register),
     )
 

@@ -89,8 +89,9 @@ def file_scope(design: KernelDesign) -> FileScope:
             if not shape:
                 types[type, shape] = dialect.storage_name(type)
             elif (type, shape) not in types:
+                element = dialect.storage_name(type).removesuffix("_t")
                 sizes = "x".join(str(size) for size in shape)
-                types[type, shape] = identifiers.fresh(f"{dialect.storage_name(type)}_{sizes}_t")
+                types[type, shape] = identifiers.fresh(f"{element}_{sizes}_t")
             structs[name] = types[type, shape]
     return FileScope(kernels=kernels, channels=channels, structs=structs)
 
@@ -124,7 +125,8 @@ class KernelScope:
     """The names of one kernel.
 
     ``tensors``, ``registers`` and ``tokens`` (the structs of bundles) are variables by name in the
-    graph; ``plans`` are those of register files.  ``conditions`` are the variables of conditions
+    graph; ``plans`` are those of register files.  ``wide`` has the lanes of tensors that are
+    parameters of vectors.  ``conditions`` are the variables of conditions
     that are evaluated once per iteration.
     """
 
@@ -134,6 +136,7 @@ class KernelScope:
     identifiers: Identifiers
     expressions: Expressions
     tensors: Mapping[str, str]
+    wide: Mapping[str, int]
     registers: Mapping[str, str]
     plans: Mapping[str, RegisterPlan]
     tokens: Mapping[str, str]

@@ -64,8 +64,14 @@ class OpenCLBackend:
         options: RunOptions,
     ) -> Emulated:
         """Run a graph on Intel's FPGA emulator, for its values; there are no cycles."""
-        limit = options.time_limit
-        return Emulated(emulate(graph, inputs or {}, parameters, time_limit=limit))
+        outputs = emulate(
+            graph,
+            inputs or {},
+            parameters,
+            time_limit=options.time_limit,
+            exact_depths=options.exact_depths,
+        )
+        return Emulated(outputs)
 
 
 BACKEND = OpenCLBackend()

@@ -174,7 +174,7 @@ class OpenCL(Dialect):
     def function(self, operator: Op, type: Type) -> str | None:
         return _FUNCTIONS.get(operator)
 
-    def absolute(self, operand: TargetExpression, type: Type) -> TargetExpression:
+    def absolute(self, operand: TargetExpression, type: Type, define: Define) -> TargetExpression:
         return call(f"as_{self.storage_name(type)}", call("abs", operand))
 
     def saturated(
