@@ -26,6 +26,7 @@ LIBRARY = frozenset(
 )
 # what the folder of a backend may import, none of the others among it
 BACKEND = frozenset({"core", "graph", "backends.base", "backends.text"})
+KERNELS = BACKEND | {"backends.kernels"}  # kernels of loops and channels, in dialects of C
 # what each package may import besides itself; a dotted name allows that module alone
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "core": frozenset(),
@@ -55,8 +56,10 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "command": LIBRARY | {"driver"},
     "backends": frozenset({"core", "graph"}),
     "backends.text": frozenset({"core"}),
-    "backends.opencl_fpga": BACKEND,
+    "backends.kernels": BACKEND,
+    "backends.opencl_fpga": KERNELS,
     "backends.verilog": BACKEND,
+    "backends.vitis_hls": KERNELS,
     # the annealer tries millions of moves, so it is machine code, by the simulator's kit
     "backends.cgra_tia": BACKEND | {"llvm"},
     "backends.capstan": BACKEND | {"patterns"},
@@ -75,7 +78,11 @@ LATE_FILES = ("graph/graph.py",)
 # third-party packages that are kept in some folders, or in one file of each
 CONFINED = {
     "islpy": (("core/", "isl.py"),),
-    "jinja2": (("backends/opencl_fpga/", "emit.py"), ("report/page/", "render.py")),
+    "jinja2": (
+        ("backends/opencl_fpga/", "emit.py"),
+        ("backends/vitis_hls/", "emit.py"),
+        ("report/page/", "render.py"),
+    ),
     "llvmlite": (("llvm/", "compile.py"),),
     "z3": (("capability/", "solver.py"),),
     "distributed": (("design_space/", "workers.py"),),

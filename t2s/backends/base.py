@@ -94,6 +94,8 @@ class RunOptions:
     times: those of the device, for a backend whose runs are ``timed``.
     stalling: holds up load and store units; for such a backend too.
     time_limit: seconds that the run may take.
+    exact_depths: channels are as deep as the files say, and no deeper, which may be slower; for a
+        backend whose runs are not ``timed``.
     directory: keeps the files and what is built of them; ``None`` keeps nothing.
     waves: waveforms to write, of a backend whose runs are ``timed``.
     """
@@ -101,6 +103,7 @@ class RunOptions:
     times: DeviceTimes | None = None
     stalling: Stalling | None = None
     time_limit: float = 60.0
+    exact_depths: bool = False
     directory: Path | None = None
     waves: WaveFile | None = None
 

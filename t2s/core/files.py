@@ -26,12 +26,15 @@ def write_texts(
 ) -> tuple[Path, ...]:
     """Write texts by file name into a folder (made if missing), and return their paths.
 
+    Names may have folders of their own, as in ``include/a.h``.
     All files are written under temporary names first, and moved into place together, so a full disk
     leaves the folder unchanged.  Raises ``UserError`` at ``location`` if the folder cannot be made
     or written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        for inner in {(folder / name).parent for name in files}:
+            inner.mkdir(parents=True, exist_ok=True)
         return _moved(folder, {name: text.encode() for name, text in files.items()})
     except OSError as error:
         raise UserError(

@@ -93,10 +93,17 @@ class Func(SparseFunc, NotebookDisplay):
         return resources(self, device=device)
 
     def emulate(
-        self, inputs: Mapping[str, Any], *, time_limit: float = 60.0
+        self,
+        inputs: Mapping[str, Any],
+        *,
+        backend: str = "opencl_fpga",
+        exact_depths: bool = False,
+        time_limit: float = 60.0,
     ) -> dict[str, np.ndarray[Any, Any]]:
-        """Lower and run on Intel's FPGA emulator; see ``t2s.emulate``."""
-        return emulate(self, inputs, time_limit=time_limit)
+        """Lower and run what a backend emits on this computer; see ``t2s.emulate``."""
+        return emulate(
+            self, inputs, backend=backend, exact_depths=exact_depths, time_limit=time_limit
+        )
 
 
 def funcs(names: str, place: Place = Place.DEVICE) -> tuple[Func, ...]:

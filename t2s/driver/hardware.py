@@ -42,8 +42,11 @@ BACKENDS: Mapping[str, str] = MappingProxyType(
         "cgra_tia": "t2s.backends.cgra_tia",
         "opencl_fpga": "t2s.backends.opencl_fpga",
         "verilog": "t2s.backends.verilog",
+        "vitis_hls": "t2s.backends.vitis_hls",
     }
 )
+
+_EMULATED = frozenset({"opencl_fpga", "vitis_hls"})
 
 
 def emit(
@@ -78,17 +81,36 @@ def find_backend(name: str) -> Backend:
 
 
 def emulate(
-    design: object, inputs: Mapping[str, Any], *, time_limit: float = 60.0
+    design: object,
+    inputs: Mapping[str, Any],
+    *,
+    backend: str = "opencl_fpga",
+    exact_depths: bool = False,
+    time_limit: float = 60.0,
 ) -> dict[str, Array]:
-    """Run the emitted OpenCL on Intel's FPGA emulator and return the outputs by name.
+    """Run what a backend emits on this computer, for its values, and return the outputs by name.
 
-    Needs the extra ``t2s-spatial[emulator]``.  The emulator runs in a child process, which is
-    killed after ``time_limit`` seconds.  It computes values, not cycles.
+    ``backend="opencl_fpga"`` runs OpenCL on Intel's FPGA emulator, and needs the extra
+    ``t2s-spatial[emulator]``; ``"vitis_hls"`` compiles C++ with g++.  Channels are deeper than on
+    hardware, which is faster, unless ``exact_depths`` requests those of the files.  The run is a
+    child process, which is killed after ``time_limit`` seconds.
+
+    Raises ``UserError`` if the tools are missing, and for a run that does not come to its end.
     """
     checked_seconds("time_limit", time_limit)
+    chosen = find_backend(backend)
+    if backend not in _EMULATED:
+        raise UserError(
+            f"backend {backend!r} is not emulated",
+            location=user_location(),
+            expected=", ".join(sorted(_EMULATED)),
+            given=repr(backend),
+            hint="t2s.verilate runs SystemVerilog; t2s.simulate runs every design",
+        )
     resolved = design_of(design)
     begun = resolved.begin({} if inputs is None else inputs)
-    result = begun.run(_run_on("opencl_fpga", RunOptions(time_limit=time_limit)))
+    options = RunOptions(time_limit=time_limit, exact_depths=bool(exact_depths))
+    result = begun.run(_run_on(chosen.name, options))
     return resolved.outputs_of(result)
 
 

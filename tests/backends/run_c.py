@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from t2s.backends.opencl_fpga import kernel_ast as c
+from t2s.backends.kernels import kernel_ast as c
 from t2s.backends.text import expressions as e
 
 Memory = dict[str, int]

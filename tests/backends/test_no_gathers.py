@@ -6,7 +6,8 @@ import pytest
 
 from t2s.backends.cgra_tia.lower.control.refusals import BlockRefusals
 from t2s.backends.cgra_tia.lower.not_lowered import NotLowered
-from t2s.backends.opencl_fpga.backend import check_vocabulary
+from t2s.backends.kernels.design import check_vocabulary
+from t2s.backends.opencl_fpga.dialect import OPENCL
 from t2s.backends.verilog.counted_nests import nests_of
 from tests.graph.gathers import Gathering
 
@@ -14,7 +15,7 @@ GRAPH = Gathering().graph
 
 
 def test_opencl() -> None:
-    whys = [problem.why for problem in check_vocabulary(GRAPH)]
+    whys = [problem.why for problem in check_vocabulary(OPENCL, GRAPH)]
     assert "machines that gather or scatter are not supported in OpenCL" in whys
 
 

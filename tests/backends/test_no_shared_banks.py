@@ -10,7 +10,8 @@ import t2s
 from t2s.backends.cgra_tia.lower import unsupported
 from t2s.backends.cgra_tia.lower.control.refusals import check_memory
 from t2s.backends.cgra_tia.lower.not_lowered import NotLowered
-from t2s.backends.opencl_fpga.backend import check_vocabulary
+from t2s.backends.kernels.design import check_vocabulary
+from t2s.backends.opencl_fpga.dialect import OPENCL
 from t2s.backends.verilog.counted_nests import nests_of
 from t2s.core.errors import UnsupportedError
 from t2s.graph.graph import Graph, MemorySpace
@@ -29,7 +30,7 @@ BANKED = replace(
 
 
 def test_opencl() -> None:
-    problems = [(problem.subject, problem.why) for problem in check_vocabulary(BANKED)]
+    problems = [(problem.subject, problem.why) for problem in check_vocabulary(OPENCL, BANKED)]
     assert ("tensor 'x'", "banks that machines share are not supported in OpenCL") in problems
 
 

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2s.backends.opencl_fpga.backend import analyze, lower_design
-from t2s.backends.opencl_fpga.digit_counters import digit_of
-from t2s.backends.opencl_fpga.kernel_ast import KernelDefinition
-from t2s.backends.opencl_fpga.scope import KernelDesign, file_scope
+from t2s.backends.kernels.design import analyze
+from t2s.backends.kernels.digit_counters import digit_of
+from t2s.backends.kernels.kernel_ast import KernelDefinition
+from t2s.backends.kernels.scope import KernelDesign, file_scope
+from t2s.backends.opencl_fpga.backend import lower_design
+from t2s.backends.opencl_fpga.dialect import OPENCL
 from t2s.core.expr import Expr, apply, const, digits, evaluate
 from t2s.core.ops import Op
 from t2s.graph.body import Statement, Store
@@ -70,7 +72,7 @@ def numbers(loops: list[Loop], values: list[Expr]) -> Graph:
 
 
 def kernel_of(design: Graph) -> KernelDefinition:
-    found = analyze(design)
+    found = analyze(OPENCL, design)
     assert isinstance(found, KernelDesign)
     return lower_design(found, file_scope(found)).kernels[0]
 

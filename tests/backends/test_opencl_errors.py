@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from t2s.backends.kernels import design as lower
 from t2s.backends.opencl_fpga import BACKEND, EmulationError, backend, emulate, emulator_available
-from t2s.backends.opencl_fpga import backend as lower
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import Expr, Parameter, Read, const, equals
 from t2s.core.location import SourceLocation

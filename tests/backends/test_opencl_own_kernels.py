@@ -9,9 +9,10 @@ import pytest
 
 import t2s
 from t2s import Func, ImageParam, Int, RDom
+from t2s.backends.kernels.design import analyze
+from t2s.backends.kernels.scope import KernelDesign
 from t2s.backends.opencl_fpga import emulator_available
-from t2s.backends.opencl_fpga.backend import analyze
-from t2s.backends.opencl_fpga.scope import KernelDesign
+from t2s.backends.opencl_fpga.dialect import OPENCL
 from tests.spatial.programs import random_inputs
 
 i, j, y, x, ii, kk = t2s.variables("i j y x ii kk")
@@ -67,7 +68,7 @@ DESIGNS: dict[str, Callable[[], Func]] = {
 
 @pytest.mark.parametrize("name", DESIGNS)
 def test_they_are_kernels_of_their_own(name: str) -> None:
-    design = analyze(t2s.lower(DESIGNS[name]()))
+    design = analyze(OPENCL, t2s.lower(DESIGNS[name]()))
     assert isinstance(design, KernelDesign)
     assert design.source is not None
     assert len(design.graph.nodes) > len(design.source.nodes)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2s.backends.opencl_fpga.lockstep import LockstepNode, lockstep, one_period
+from t2s.backends.kernels.lockstep import LockstepNode, lockstep, one_period
 from t2s.core.expr import Expr, apply, const, equals, evaluate
 from t2s.core.ops import Op
 from t2s.graph.nodes import Role

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from t2s.backends.opencl_fpga import BACKEND
-from t2s.backends.opencl_fpga.c_types import identifier
+from t2s.backends.opencl_fpga.dialect import OPENCL
 from t2s.core.expr import Select, const, equals
 from t2s.core.location import SourceLocation
 from t2s.core.types import INT32, Float
@@ -49,7 +49,7 @@ ALL = [
 
 
 def kernels_of(graph: Graph) -> str:
-    return BACKEND.emit(graph)[f"{identifier(graph.name)}.cl"]
+    return BACKEND.emit(graph)[f"{OPENCL.identifier(graph.name)}.cl"]
 
 
 @pytest.mark.parametrize("graph", ALL, ids=lambda graph: graph.name)
@@ -173,7 +173,7 @@ def test_renaming_changes_names_only() -> None:
     ],
 )
 def test_identifiers(name: str, expected: str) -> None:
-    assert identifier(name) == expected
+    assert OPENCL.identifier(name) == expected
 
 
 def test_kernels_run_for_ever_only_where_nothing_has_to_be_cleared() -> None:

@@ -167,7 +167,7 @@ def test_unknown_backend(tmp_path: Path) -> None:
     with refused("""
             unknown backend 'vhdl'
               --> t2s.emit(graph, "vhdl", tmp_path)
-              expected: cgra_tia, opencl_fpga, verilog
+              expected: cgra_tia, opencl_fpga, verilog, vitis_hls
               given:    'vhdl'
             """):
         t2s.emit(graph, "vhdl", tmp_path)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from t2s.backends.cgra_tia.lower.control.refusals import BlockRefusals
 from t2s.backends.cgra_tia.lower.not_lowered import NotLowered
-from t2s.backends.opencl_fpga.backend import check_vocabulary
+from t2s.backends.kernels.design import check_vocabulary
+from t2s.backends.opencl_fpga.dialect import OPENCL
 from t2s.backends.verilog.counted_nests import nests_of
 from t2s.core.expr import (
     Broadcast,
@@ -231,7 +232,7 @@ def test_only_machines_have_them() -> None:
 
 
 def test_backends_refuse() -> None:
-    whys = [problem.why for problem in check_vocabulary(GRAPH)]
+    whys = [problem.why for problem in check_vocabulary(OPENCL, GRAPH)]
     assert "operators on the bits of words are not supported in OpenCL" in whys
     problems = nests_of(GRAPH)
     assert isinstance(problems, list)

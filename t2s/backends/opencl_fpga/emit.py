@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import jinja2
 
-from t2s.backends.opencl_fpga.host import HostProgram
-from t2s.backends.opencl_fpga.kernel_ast import (
+from t2s.backends.kernels.kernel_ast import (
     HelperFunction,
     KernelDefinition,
     KernelFile,
     declarator,
     lines,
 )
+from t2s.backends.opencl_fpga.dialect import OPENCL
+from t2s.backends.opencl_fpga.host import HostProgram
 from t2s.core.names import one_line
 
 
 def emit_kernels(file: KernelFile) -> str:
     """The text of the OpenCL file."""
     template = _environment().get_template("kernels.cl.j2")
-    return template.render(file=file, declarator=declarator, lines=lines, parameters=_parameters)
+    return template.render(
+        file=file,
+        declarator=declarator,
+        lines=partial(lines, pragmas=OPENCL),
+        parameters=_parameters,
+    )
 
 
 def emit_host(host: HostProgram) -> str:

@@ -7,11 +7,7 @@ loader's path is set for the child only.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import select
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -20,7 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from t2s.backends.opencl_fpga.scope import file_stem
+from t2s.backends.kernels.child import run_child
+from t2s.backends.kernels.scope import file_stem
+from t2s.backends.opencl_fpga.dialect import OPENCL
 from t2s.core.errors import UserError
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph, TensorRole
@@ -61,7 +59,7 @@ def run_files(
         for path, text in files.items():
             (folder / path).write_text(text, encoding="utf-8")
         (folder / "emulator.icd").write_bytes(os.fsencode(f"{libraries[0]}\n"))
-        command = [sys.executable, f"{file_stem(graph)}_host.py"]
+        command = [sys.executable, f"{file_stem(OPENCL, graph)}_host.py"]
         command += ["--exact-depths"] if exact_depths else []
         for number, (name, value) in enumerate(inputs.items()):
             np.save(folder / f"input_{number}.npy", value)
@@ -77,49 +75,21 @@ def run_files(
 def _run(
     graph: Graph, command: list[str], folder: Path, environment: dict[str, str], time_limit: float
 ) -> None:
-    """Run the child in its own process group, which does not outlive this call."""
-    log = folder / "log.txt"
-    with log.open("wb") as output:
-        child = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            ended = _wait(child, time_limit)
-        finally:
-            # before the child is reaped: until then its group's number is not reused
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-            code = child.wait()
-    if ended and code == 0:
+    done = run_child(command, folder, time_limit, environment)
+    if done.code == 0:
         return
-    tail = log.read_text(errors="replace")[-_TAIL:].strip()
+    tail = done.output[-_TAIL:].strip()
     shown = f"the emulator said:\n{tail}" if tail else "the emulator said nothing"
-    if not ended:
+    if done.code is None:
         raise EmulationError(
             f"{graph.name!r} was not done on Intel's FPGA emulator after {time_limit:g} s; {shown}",
             location=graph.location,
             hint="give more time with time_limit=, or look for a deadlock with the simulator",
         )
     raise EmulationError(
-        f"{graph.name!r} failed on Intel's FPGA emulator (exit code {code}); {shown}",
+        f"{graph.name!r} failed on Intel's FPGA emulator (exit code {done.code}); {shown}",
         location=graph.location,
     )
-
-
-def _wait(child: subprocess.Popen[bytes], time_limit: float) -> bool:
-    """Wait for the child or the time limit, without reaping; returns whether it ended."""
-    descriptor = os.pidfd_open(child.pid)
-    try:
-        ready, _, _ = select.select([descriptor], [], [], time_limit)
-    finally:
-        os.close(descriptor)
-    return bool(ready)
 
 
 def _environment(folder: Path, libraries: list[Path]) -> dict[str, str]:

@@ -2,47 +2,16 @@
 
 from __future__ import annotations
 
-import keyword
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from t2s.backends.opencl_fpga.c_types import variables
-from t2s.backends.opencl_fpga.kernels import arguments_of
-from t2s.backends.opencl_fpga.links import Bundle, Separate
-from t2s.backends.opencl_fpga.machine_kernels import machine_arguments
-from t2s.backends.opencl_fpga.scope import FileScope, KernelDesign, file_stem
-from t2s.core.expr import Cast, Expr, Index
-from t2s.core.printer import show
-from t2s.core.walk import Term, rewrite
-from t2s.graph.graph import Layout, Tensor, TensorRole
+from t2s.backends.kernels.host_data import HostLayout, HostTensor, host_layouts, host_tensors
+from t2s.backends.kernels.kernels import arguments_of
+from t2s.backends.kernels.links import Bundle, Separate
+from t2s.backends.kernels.machine_kernels import machine_arguments
+from t2s.backends.kernels.scope import FileScope, KernelDesign, file_stem
+from t2s.backends.opencl_fpga.dialect import OPENCL
+from t2s.graph.graph import TensorRole
 from t2s.graph.nodes import Machine
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostTensor:
-    """A tensor in device memory, with its shape there."""
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    role: str
-    allocated: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostLayout:
-    """How the host rearranges ``array``, of ``shape`` and padded to ``padded``, into a tensor.
-
-    ``loops`` are the dimensions of the tensor, ``indices`` the subscripts of the array over them,
-    in Python.
-    """
-
-    tensor: str
-    array: str
-    shape: tuple[int, ...]
-    padded: tuple[int, ...]
-    loops: tuple[str, ...]
-    indices: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,18 +74,9 @@ def host_program(design: KernelDesign, file: FileScope) -> HostProgram:
             kernels.append(HostKernel(name=file.kernels[node.name], arguments=arguments))
     return HostProgram(
         name=graph.name,
-        stem=file_stem(graph),
-        tensors=tuple(
-            HostTensor(
-                name=t.name,
-                dtype=t.type.numpy.name,
-                shape=t.shape if t.layout is None else t.allocated,
-                role=t.role.value,
-                allocated=t.allocated,
-            )
-            for t in graph.tensors
-        ),
-        layouts=tuple(_host_layout(t, t.layout) for t in graph.tensors if t.layout is not None),
+        stem=file_stem(OPENCL, graph),
+        tensors=host_tensors(graph),
+        layouts=host_layouts(OPENCL, graph),
         scalars=tuple((p.name, p.type.numpy.name) for p in graph.parameters),
         kernels=tuple(kernels),
         kernel_count=len(graph.nodes),
@@ -127,33 +87,6 @@ def host_program(design: KernelDesign, file: FileScope) -> HostProgram:
         ),
         emulator_options=("-cl-opt-disable",) if graph.machines else (),
     )
-
-
-def _host_layout(tensor: Tensor, layout: Layout) -> HostLayout:
-    names = variables(keyword.kwlist)
-    loops = {name: names.fresh(name) for name in layout.loops}
-    return HostLayout(
-        tensor=tensor.name,
-        array=tensor.array,
-        shape=tensor.shape,
-        padded=tensor.padded or tensor.shape,
-        loops=tuple(loops.values()),
-        indices=tuple(_python(index, loops) for index in layout.indices),
-    )
-
-
-def _python(index: Expr, loops: Mapping[str, str]) -> str:
-    """A quasi-affine subscript of a layout as Python code for numpy arrays."""
-
-    def rule(node: Term) -> Term | None:
-        match node:
-            case Cast(value=value):
-                return value
-            case Index(name=name):
-                return Index(name=loops[name])
-        return None
-
-    return show(rewrite(index, rule))
 
 
 def _token_bytes(link: Bundle | Separate) -> int:

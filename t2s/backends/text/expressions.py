@@ -81,7 +81,7 @@ class Set(TargetStatement):
 class Do(TargetStatement):
     """A call for its effect."""
 
-    call: Call
+    call: TargetExpression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +138,7 @@ PRECEDENCE = {
 """How strongly binary operators bind, in all of these languages."""
 
 _LOGIC = {"&&", "||", "|", "^", "&"}
+_COMPARISONS = {"==", "!=", "<", "<=", ">", ">="}
 _BITS = {">>", "<<", "&", "|", "^"}
 
 Show = Callable[..., str]
@@ -145,9 +146,13 @@ Show = Callable[..., str]
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """Writes expressions; ``own`` writes those of the target, given the text of their parts."""
+    """Writes expressions; ``own`` writes those of the target, given the text of their parts.
+
+    With ``explicit`` a comparison of comparisons has parentheses, as compilers of C++ want it.
+    """
 
     own: Callable[[TargetExpression, Show], str | None]
+    explicit: bool = False
 
     def show(self, expression: TargetExpression, outer: int = 0) -> str:
         """The expression as text; ``outer`` is the precedence of the surrounding operator."""
@@ -186,14 +191,11 @@ class Spelling:
 
     def _side(self, parent: Binary, side: TargetExpression, precedence: int) -> str:
         """An operand; mixed operators such as ``a && b || c`` get parentheses for readability."""
-        mixed = (
-            isinstance(side, Binary)
-            and side.operator != parent.operator
-            and (
-                {side.operator, parent.operator} & _BITS
-                or {side.operator, parent.operator} <= _LOGIC
-            )
-        )
+        if not isinstance(side, Binary):
+            return self.show(side, precedence)
+        operators = {side.operator, parent.operator}
+        mixed = len(operators) > 1 and (operators & _BITS or operators <= _LOGIC)
+        mixed = mixed or (self.explicit and operators <= _COMPARISONS)
         return self.show(side, PREFIX if mixed else precedence)
 
 

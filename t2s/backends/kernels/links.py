@@ -10,8 +10,8 @@ from math import prod
 import numpy as np
 
 from t2s.backends.base import Unsupported
-from t2s.backends.opencl_fpga.fifo_sizing import Traffic, rehearse
-from t2s.backends.opencl_fpga.lockstep import (
+from t2s.backends.kernels.fifo_sizing import Traffic, rehearse
+from t2s.backends.kernels.lockstep import (
     ChannelPort,
     LockstepNode,
     OutOfStep,

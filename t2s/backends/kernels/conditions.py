@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from t2s.backends.opencl_fpga.lockstep import LockstepNode
+from t2s.backends.kernels.lockstep import LockstepNode
 from t2s.core.expr import Expr, Local, Select, conjuncts, index_names, is_static
 from t2s.core.walk import Term, children, walk
 from t2s.graph.body import Statement

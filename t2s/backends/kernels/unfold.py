@@ -15,7 +15,7 @@ from itertools import product
 from typing import cast
 
 from t2s.backends.base import Unsupported
-from t2s.backends.opencl_fpga.links import (
+from t2s.backends.kernels.links import (
     ChannelLinks,
     Link,
     SelfLinks,
@@ -23,7 +23,7 @@ from t2s.backends.opencl_fpga.links import (
     inside,
     plan_self_links,
 )
-from t2s.backends.opencl_fpga.lockstep import (
+from t2s.backends.kernels.lockstep import (
     ChannelPort,
     LockstepNode,
     enumerate_domain,
@@ -89,9 +89,9 @@ class _Refused(Exception):
         self.problem = problem
 
 
-def unfold(graph: Graph) -> Unfolded | list[Unsupported]:
-    """The graph with one node for each PE and machine, or the problems."""
-    work = _Unfolding(graph)
+def unfold(graph: Graph, language: str) -> Unfolded | list[Unsupported]:
+    """The graph with one node for each PE and machine, or the problems of the language with it."""
+    work = _Unfolding(graph, language)
     for node in graph.nodes:
         for point in _points(graph, node):
             try:
@@ -113,8 +113,9 @@ def _points(graph: Graph, node: Node) -> Iterator[Point | None]:
 class _Unfolding:
     """Collects the new nodes and the elements of channels that they use."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, language: str) -> None:
         self._graph = graph
+        self._language = language
         self.problems: list[Unsupported] = []
         self._names = NameSupply()
         self._element_names = NameSupply(c.name for c in graph.channels if not c.shape)
@@ -264,11 +265,13 @@ class _Unfolding:
         }
         new_nodes = (without_puts(n, unread) if isinstance(n, Machine) else n for n in self._nodes)
         graph = replace(self._graph, nodes=tuple(new_nodes), channels=tuple(channels))
-        links = _links(graph, nodes)
+        links = _links(graph, nodes, self._language)
         return links if isinstance(links, list) else Unfolded(graph=graph, nodes=nodes, links=links)
 
 
-def _links(graph: Graph, nodes: dict[str, LockstepNode]) -> ChannelLinks | list[Unsupported]:
+def _links(
+    graph: Graph, nodes: dict[str, LockstepNode], language: str
+) -> ChannelLinks | list[Unsupported]:
     """Every channel between two kernels; channels from a PE to itself stay inside."""
     links: dict[str, Link] = {}
     descending: dict[str, frozenset[str]] = {}
@@ -277,7 +280,7 @@ def _links(graph: Graph, nodes: dict[str, LockstepNode]) -> ChannelLinks | list[
         if channel.source != channel.sink:
             links[channel.name] = Separate(channel=channel, depth=channel.capacity)
         elif channel.source not in nodes:
-            why = "a machine that puts tokens into its own channel is not supported in OpenCL"
+            why = f"a machine that puts tokens into its own channel is not supported in {language}"
             subject = f"channel {channel.name!r}"
             problems.append(Unsupported(subject=subject, why=why, location=channel.location))
     for node in nodes.values():

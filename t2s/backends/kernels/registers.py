@@ -5,11 +5,10 @@ shift register: it needs no address, and a new value enters while the oldest lea
 is an array; so is one of more than ``LONGEST_SHIFT`` elements.
 
 An array of more than ``LARGEST_REGISTERS`` bytes per PE belongs into block RAM, with a bank for
-each PE.  The lowest bits of an address select the bank, so the PE is the last index there, with
-dimensions rounded up to powers of two; banks that no PE uses are not built.  A file that is read
-once and written once per firing gets one port for each, and both halves of a double buffer are in
-the same bank.  If all time is one loop, ``#pragma ivdep`` states the least distance in firings of
-two accesses to an element (``firings_apart``). In a nest, loops that carry a value from one
+each PE, which is the last index there.  A file that is read once and written once per firing gets
+one port for each, and both halves of a double buffer are in the same bank.  If all time is one
+loop, a pragma states the least distance in firings of two accesses to an element
+(``firings_apart``).  In a nest, loops that carry a value from one
 iteration to another are not flattened into those inside, and the latter are declared independent.
 
 The elements start at zero, or at the register's initial value.  If every value that is read before
@@ -25,10 +24,9 @@ from math import prod
 
 import numpy as np
 
-from t2s.backends.opencl_fpga.conditions import uses_of
-from t2s.backends.opencl_fpga.digit_counters import is_power_of_two
-from t2s.backends.opencl_fpga.links import LONGEST_SHIFT
-from t2s.backends.opencl_fpga.lockstep import (
+from t2s.backends.kernels.conditions import uses_of
+from t2s.backends.kernels.links import LONGEST_SHIFT
+from t2s.backends.kernels.lockstep import (
     LockstepNode,
     TimeLoop,
     enumerate_domain,
@@ -49,18 +47,11 @@ LARGEST_REGISTERS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """Block RAM: the number of banks along the dimensions of the PEs, and its attributes."""
-
-    banks: tuple[int, ...]
-    attributes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterPlan:
     """The plan of a register file: ``rotating`` as a shift register, ``cleared`` at the start.
 
-    ``memory`` is for a file in block RAM; ``apart`` is the least number of firings between two
+    ``in_memory``: it is in block RAM, and ``single_ports`` if each of its accesses has a port of
+    its own; ``apart`` is the least number of firings between two
     accesses to an element of which one is a write (``None``: there are none), and ``carried_by``
     names the loops that carry values from one iteration to another.
     """
@@ -68,7 +59,8 @@ class RegisterPlan:
     register: Register
     rotating: bool
     cleared: bool
-    memory: Memory | None = None
+    in_memory: bool = False
+    single_ports: bool = False
     apart: int | None = 1
     carried_by: frozenset[str] = frozenset()
 
@@ -77,47 +69,35 @@ class RegisterPlan:
         return prod(self.register.shape)
 
 
-def plan_registers(node: LockstepNode) -> dict[str, RegisterPlan]:
-    """The plan of every register file that the body uses, by name."""
+def plan_registers(node: LockstepNode, *, whole_nest: bool) -> dict[str, RegisterPlan]:
+    """The plan of every register file that the body uses, by name.
+
+    With ``whole_nest`` a nest of loops is flattened into one, and distances are counted in it.
+    """
     used = {s.register for s in node.body if isinstance(s, RegisterRead | RegisterWrite)}
     return {
-        register.name: _plan(node, register)
+        register.name: _plan(node, register, whole_nest=whole_nest)
         for register in node.node.registers
         if register.name in used
     }
 
 
-def _plan(node: LockstepNode, register: Register) -> RegisterPlan:
+def _plan(node: LockstepNode, register: Register, *, whole_nest: bool) -> RegisterPlan:
     rotating = _rotates(node, register)
     cleared = _must_be_cleared(node, register)
     if rotating or prod(register.shape) * register.type.bytes <= LARGEST_REGISTERS:
         return RegisterPlan(register=register, rotating=rotating, cleared=cleared)
+    reads, writes = accesses(node, register)
     return RegisterPlan(
         register=register,
         rotating=False,
         cleared=cleared,
-        memory=_memory(node, register, cleared=cleared),
-        apart=firings_apart(node, register) if len(node.loops) == 1 else 1,
+        in_memory=True,
+        # clearing takes another port
+        single_ports=len(reads) == len(writes) == 1 and not cleared,
+        apart=firings_apart(node, register) if whole_nest or len(node.loops) == 1 else 1,
         carried_by=carrying_loops(node, register),
     )
-
-
-def _memory(node: LockstepNode, register: Register, *, cleared: bool) -> Memory:
-    """The block RAM of a file."""
-    size = register.type.bytes
-    banks = tuple(1 << (dimension.extent - 1).bit_length() for dimension in node.space)
-    if not is_power_of_two(size):  # elements straddle banks, so the compiler has to choose
-        return Memory(banks=tuple(d.extent for d in node.space), attributes=("memory",))
-    attributes: tuple[str, ...] = (
-        "memory",
-        f"numbanks({prod(banks)})",
-        f"bankwidth({size})",
-        "singlepump",
-    )
-    reads, writes = accesses(node, register)
-    if len(reads) == len(writes) == 1 and not cleared:  # clearing takes another port
-        attributes += ("numwriteports(1)", "numreadports(1)")
-    return Memory(banks=banks, attributes=attributes)
 
 
 # --------------------------------------------------------------------------------- rotation

@@ -3,47 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 
-from t2s.backends.opencl_fpga import kernel_ast as ast
-from t2s.backends.opencl_fpga.c_types import (
-    is_struct,
-    lane,
-    lane_at,
-    scalar_name,
-    start_of,
-    storage_name,
-    variables,
-)
-from t2s.backends.opencl_fpga.channel_io import (
+from t2s.backends.kernels import kernel_ast as ast
+from t2s.backends.kernels.channel_io import (
     advance,
-    control_fence,
     is_control,
     is_selected,
     moved_along,
-    read_channel,
     receive,
     send,
-    write_channel,
 )
-from t2s.backends.opencl_fpga.comments import kernel_comment
-from t2s.backends.opencl_fpga.conditions import only_use, shared_conditions
-from t2s.backends.opencl_fpga.digit_counters import (
-    Counter,
+from t2s.backends.kernels.comments import kernel_comment
+from t2s.backends.kernels.conditions import only_use, shared_conditions
+from t2s.backends.kernels.dialect import Access, StateArray, lane_at
+from t2s.backends.kernels.digit_counters import (
     DigitCounters,
-    all_of,
-    closed_cycle,
-    cycle_of,
-    first_value,
-    moved_on,
 )
-from t2s.backends.opencl_fpga.expressions import Expressions, is_aligned
-from t2s.backends.opencl_fpga.links import Bundle, Delay, PEWire
-from t2s.backends.opencl_fpga.lockstep import ChannelPort, LockstepNode, TimeLoop, extent_of
-from t2s.backends.opencl_fpga.operators import Helpers
-from t2s.backends.opencl_fpga.registers import RegisterPlan, plan_registers
-from t2s.backends.opencl_fpga.scope import (
+from t2s.backends.kernels.expressions import Expressions
+from t2s.backends.kernels.links import Bundle, Delay, PEWire
+from t2s.backends.kernels.lockstep import ChannelPort, LockstepNode, extent_of
+from t2s.backends.kernels.memory_ports import (
+    accesses_per_firing,
+    in_vectors,
+    is_aligned,
+    wide_tensors,
+)
+from t2s.backends.kernels.operators import Helpers
+from t2s.backends.kernels.registers import RegisterPlan, plan_registers
+from t2s.backends.kernels.scope import (
     FileScope,
     KernelDesign,
     KernelScope,
@@ -51,24 +39,29 @@ from t2s.backends.opencl_fpga.scope import (
     dimensions_of,
     where,
 )
+from t2s.backends.kernels.time_loops import time_loops
 from t2s.backends.text.expressions import (
-    Do,
     Name,
     Set,
     TargetExpression,
     TargetStatement,
-    Unary,
     binary,
-    call,
     number,
 )
 from t2s.backends.text.identifiers import Identifiers
-from t2s.core.expr import Const, Expr, Local, Parameter, all_hold, conjunction, index_names
-from t2s.core.types import Type
+from t2s.core.expr import (
+    Expr,
+    Local,
+    Parameter,
+    all_hold,
+    conjunction,
+    index_names,
+)
+from t2s.core.types import INT32, Type
 from t2s.core.walk import walk
 from t2s.graph import body as graph
 from t2s.graph.body import Load, Receive, Send, Store
-from t2s.graph.graph import ScalarParameter, Tensor
+from t2s.graph.graph import Channel, ScalarParameter
 
 
 def arguments_of(
@@ -91,13 +84,15 @@ def lower_kernel(
     design: KernelDesign, file: FileScope, node: LockstepNode, helpers: Helpers
 ) -> ast.KernelDefinition:
     """The kernel of a node."""
-    identifiers = variables(file.visible)
+    dialect = design.dialect
+    identifiers = dialect.variables(file.visible)
     tensors, scalars = arguments_of(design, node)
     tensor_names = {name: identifiers.fresh(name) for name in tensors}
     names = {scalar.name: identifiers.fresh(scalar.name) for scalar in scalars}
     indices = (*(d.name for d in node.space), *(loop.name for loop in node.loops))
     names |= {name: identifiers.fresh(name) for name in indices}
-    plans = plan_registers(node)
+    wide = wide_tensors(design, node)
+    plans = plan_registers(node, whole_nest=dialect.flattens)
     registers = {name: identifiers.fresh(name) for name in plans}
     ports = {**node.receives, **node.sends}
     tokens = _tokens(design, file, node, identifiers)
@@ -113,6 +108,7 @@ def lower_kernel(
             DigitCounters((loop.name for loop in node.loops), identifiers),
         ),
         tensors=tensor_names,
+        wide=wide,
         registers=registers,
         plans=plans,
         tokens=tokens,
@@ -123,11 +119,18 @@ def lower_kernel(
     )
     parameters = [_tensor_parameter(scope, name) for name in tensors]
     parameters += [
-        ast.TypedName(type=f"const {scalar_name(scalar.type)}", name=names[scalar.name])
+        ast.TypedName(
+            type=f"const {design.dialect.scalar_name(scalar.type)}", name=names[scalar.name]
+        )
         for scalar in scalars
     ]
-    forever = None if parameters else endless_loops(scope)
-    outside, nest = time_loops(scope, _iteration(scope), forever=forever)
+    endless = dialect.endless and not parameters
+    forever = endless_loops(scope) if endless else None
+    pipeline = ast.Pipeline()
+    if dialect.flattens:
+        interval = max(accesses_per_firing(node, wide).values(), default=1)
+        pipeline = ast.Pipeline(interval=interval, memory=bool(tensors))
+    outside, nest = time_loops(scope, _iteration(scope), pipeline, forever=forever)
     return ast.KernelDefinition(
         name=file.kernels[node.name],
         parameters=tuple(parameters),
@@ -170,11 +173,10 @@ def _positions(
 def _tensor_parameter(scope: KernelScope, tensor: str) -> ast.TypedName:
     info = scope.design.graph.tensor(tensor)
     stored = any(isinstance(s, Store) and s.tensor == tensor for s in scope.node.body)
-    name = scope.tensors[tensor]
-    if scope.is_intermediate(tensor):
-        return ast.TypedName(type=f"__global volatile {scalar_name(info.type)} *", name=name)
-    constant = "" if stored else "const "
-    return ast.TypedName(type=f"__global {constant}{scalar_name(info.type)} *restrict", name=name)
+    type = info.type.with_lanes(scope.wide.get(tensor, 1))
+    return scope.dialect.tensor_parameter(
+        scope.tensors[tensor], type, stored=stored, shared=scope.is_intermediate(tensor)
+    )
 
 
 # ------------------------------------------------------------------------------------- state
@@ -195,58 +197,69 @@ def _state(scope: KernelScope) -> list[TargetStatement]:
 def _register_file(scope: KernelScope, plan: RegisterPlan) -> ast.Declare:
     extents = tuple(dimension.extent for dimension in scope.node.space)
     sizes = tuple(size for size in plan.register.shape if size > 1)
-    shape = (*extents, *sizes)
-    comment = None
-    attributes: tuple[str, ...] = ()
+    shape, comment = (*extents, *sizes), None
+    split = tuple(range(len(shape)))
     if plan.rotating:
         shape = (*extents, plan.length)
+        split = tuple(range(len(shape)))
         comment = f"rotates every {plan.length} firings; the last is the oldest"
-    elif plan.memory is not None:
-        shape = (*sizes, *plan.memory.banks)
-        attributes = plan.memory.attributes
-    return ast.Declare(
-        type=storage_name(plan.register.type),
+    elif plan.in_memory:
+        shape = (*sizes, *scope.dialect.banks(plan.register.type, extents))
+        split = tuple(range(len(sizes), len(shape)))
+    array = StateArray(
         name=scope.registers[plan.register.name],
+        type=plan.register.type,
         dimensions=shape,
-        initial=start_of(plan.register, shape) if plan.cleared else None,
+        split=split,
+        in_memory=plan.in_memory,
+        single_ports=plan.single_ports,
+    )
+    initial = scope.dialect.start_of(plan.register, shape) if plan.cleared else None
+    return _declared_array(scope, array, initial, comment)
+
+
+def _declared_array(
+    scope: KernelScope,
+    array: StateArray,
+    initial: TargetExpression | None = None,
+    comment: str | None = None,
+) -> ast.Declare:
+    return ast.Declare(
+        type=scope.dialect.storage_name(array.type),
+        name=array.name,
+        dimensions=array.dimensions,
+        initial=initial,
         comment=comment,
-        attributes=attributes,
+        attributes=scope.dialect.array_attributes(array),
     )
 
 
 def _fifo_state(scope: KernelScope, link: Delay) -> list[TargetStatement]:
     name, shape = link.channel.name, dimensions_of(link.channel)
-    if link.lag is not None:
-        return [
-            ast.Declare(
-                type=storage_name(link.channel.stream.element),
-                name=scope.file.channels[name],
-                dimensions=(*shape, link.lag + 1),
-                comment=f"moves on in every iteration; the last was sent {link.lag} ago",
-            )
-        ]
     long = (link.depth,) if link.depth > 1 else ()
-    tokens = "1 token" if link.depth == 1 else f"up to {link.depth} tokens"
-    statements: list[TargetStatement] = [
-        ast.Declare(
-            type=storage_name(link.channel.stream.element),
-            name=scope.file.channels[name],
-            dimensions=(*shape, *long),
-            comment=f"{tokens} per element, from PE to PE across iterations",
-        )
-    ]
-    if long:
+    if link.lag is not None:
+        long = (link.lag + 1,)
+        comment = f"moves on in every iteration; the last was sent {link.lag} ago"
+    else:
+        tokens = "1 token" if link.depth == 1 else f"up to {link.depth} tokens"
+        comment = f"{tokens} per element, from PE to PE across iterations"
+    # a shift register moves all of its elements at once; a FIFO has one position at a time
+    array = StateArray(
+        name=scope.file.channels[name],
+        type=link.channel.stream.element,
+        dimensions=(*shape, *long),
+        split=tuple(range(len(shape) + (link.lag is not None))),
+    )
+    statements: list[TargetStatement] = [_declared_array(scope, array, comment=comment)]
+    if long and link.lag is None:
         places = () if link.uniform else shape
         positions = scope.positions[name]
-        statements += [
-            ast.Declare(
-                type="int",
-                name=variable,
-                dimensions=places,
-                initial=ast.ZeroInitializer() if places else number(0),
+        for variable in (positions.read, positions.write):
+            array = StateArray(
+                name=variable, type=INT32, dimensions=places, split=tuple(range(len(places)))
             )
-            for variable in (positions.read, positions.write)
-        ]
+            initial = ast.ZeroInitializer() if places else number(0)
+            statements.append(replace(_declared_array(scope, array, initial), type="int"))
     return statements
 
 
@@ -270,25 +283,24 @@ def _iteration(scope: KernelScope) -> list[TargetStatement]:
             case Bundle():
                 before += _take_bundle(scope, name, port)
             case PEWire(channel=channel):
-                wires.append(
-                    ast.Declare(
-                        type=storage_name(channel.stream.element),
-                        name=scope.file.channels[name],
-                        dimensions=dimensions_of(channel),
-                        comment="wires from PE to PE",
-                    )
+                wire = StateArray(
+                    name=scope.file.channels[name],
+                    type=channel.stream.element,
+                    dimensions=dimensions_of(channel),
+                    split=tuple(range(len(dimensions_of(channel)))),
                 )
+                wires.append(_declared_array(scope, wire, comment="wires from PE to PE"))
             case Delay(uniform=True, depth=depth, lag=None) if depth > 1:
                 move = advance(Name(name=scope.positions[name].read), depth)
                 after += where(scope.condition(conjunction(*port.time_factors)), [move])
     for name, port in node.sends.items():
         match scope.link(name):
             case Bundle(channel=channel):
-                token = scope.tokens[name]
-                before.append(ast.Declare(type=scope.file.structs[name], name=token))
-                fence: list[TargetStatement] = [control_fence()] if is_control(channel) else []
+                token = _declared_token(scope, channel)
+                before.append(token)
+                fence = scope.dialect.control_fence() if is_control(channel) else []
                 target = ast.element(scope.file.channels[name])
-                sent = [*fence, write_channel(target, Name(name=token))]
+                sent = [*fence, scope.dialect.write_channel(target, Name(name=token.name))]
                 after += where(scope.condition(conjunction(*port.time_factors)), sent)
             case Delay(lag=int() as lag) as link:
                 after += moved_along(scope, link, lag)
@@ -310,21 +322,36 @@ def _passed_on(scope: KernelScope) -> list[TargetStatement] | None:
     same_type = scope.file.structs[taken] == scope.file.structs[sent]
     if not same_type or source.expressions != sink.expressions:
         return None
-    token = read_channel(ast.element(scope.file.channels[taken]))
-    moved = write_channel(ast.element(scope.file.channels[sent]), token)
+    token = scope.dialect.read_channel(ast.element(scope.file.channels[taken]))
+    moved = scope.dialect.write_channel(ast.element(scope.file.channels[sent]), token)
     condition = conjunction(*source.time_factors)
     return where(None if condition is None else scope.lower(condition), [moved])
 
 
 def _take_bundle(scope: KernelScope, name: str, port: ChannelPort) -> list[TargetStatement]:
-    type, token = scope.file.structs[name], scope.tokens[name]
-    fence: list[TargetStatement] = [control_fence()] if is_control(port.channel) else []
-    taken = read_channel(ast.element(scope.file.channels[name]))
+    token = _declared_token(scope, port.channel)
+    fence = scope.dialect.control_fence() if is_control(port.channel) else []
+    taken = scope.dialect.read_channel(ast.element(scope.file.channels[name]))
     condition = scope.condition(conjunction(*port.time_factors))
     if condition is None:
-        return [ast.Declare(type=type, name=token, initial=taken), *fence]
-    assign = Set(target=Name(name=token), value=taken)
-    return [ast.Declare(type=type, name=token), *where(condition, [assign, *fence])]
+        return [replace(token, initial=taken), *fence]
+    assign = Set(target=Name(name=token.name), value=taken)
+    return [token, *where(condition, [assign, *fence])]
+
+
+def _declared_token(scope: KernelScope, channel: Channel) -> ast.Declare:
+    """The variable of a bundle, whose elements the unrolled PEs use all at once."""
+    name, dimensions = scope.tokens[channel.name], dimensions_of(channel)
+    attributes: tuple[str, ...] = ()
+    if dimensions:
+        elements = StateArray(
+            name=f"{name}.s",
+            type=channel.stream.element,
+            dimensions=dimensions,
+            split=tuple(range(len(dimensions))),
+        )
+        attributes = scope.dialect.array_attributes(elements)
+    return ast.Declare(type=scope.file.structs[channel.name], name=name, attributes=attributes)
 
 
 def _space_loops(scope: KernelScope, body: list[TargetStatement]) -> list[TargetStatement]:
@@ -400,7 +427,7 @@ def _statement(scope: KernelScope, statement: graph.Statement) -> list[TargetSta
             return scope.bind(target, type, register_value)
         case graph.RegisterWrite():
             return _register_write(scope, statement)
-    raise TypeError(f"{statement.__class__.__name__} has no OpenCL form")
+    raise TypeError(f"{statement.__class__.__name__} has no form in a kernel")
 
 
 def _read_where_used(scope: KernelScope, read: graph.Load | graph.RegisterRead) -> bool:
@@ -427,86 +454,57 @@ def _read_where_used(scope: KernelScope, read: graph.Load | graph.RegisterRead) 
 
 
 def _load(scope: KernelScope, statement: graph.Load) -> list[TargetStatement]:
-    tensor = scope.design.graph.tensor(statement.tensor)
-    type = statement.type
-    if not is_struct(type):
-        value = _loaded(scope, tensor, statement.indices, type)
+    access, type = _access(scope, statement, statement.type), statement.type
+    value: TargetExpression | None = ast.element(access.tensor, access.position)
+    if type.lanes > 1:
+        value = scope.dialect.vector_load(access)
+    if value is not None:
         if statement.condition is None and _read_where_used(scope, statement):
             scope.expressions.locals[statement.target] = value
             return []
         return scope.bind_where(statement.target, type, statement.condition, value)
-    name, position = scope.tensors[tensor.name], _address(scope, tensor, statement.indices)
 
     def fill(variable: TargetExpression) -> list[TargetStatement]:
-        each = ast.element(name, binary("+", position, Name(name="lane")))
+        each = ast.element(access.tensor, binary("+", access.position, Name(name="lane")))
         return [_lanes(type, (Set(target=lane_at(variable, "lane"), value=each),))]
 
     return scope.bind_by(statement.target, type, statement.condition, fill)
 
 
-def _loaded(
-    scope: KernelScope, tensor: Tensor, indices: tuple[Expr, ...], type: Type
-) -> TargetExpression:
-    """A scalar or built-in vector in memory.
-
-    Tensors that other kernels write are volatile, so that no cache in this kernel holds old
-    values; ``vload`` does not accept volatile pointers.
-    """
-    name, position = scope.tensors[tensor.name], _address(scope, tensor, indices)
-    if type.lanes == 1:
-        return ast.element(name, position)
-    if not scope.is_intermediate(tensor.name):
-        place = Unary(operator="&", operand=ast.element(name, position))
-        return call(f"vload{type.lanes}", number(0), place)
-    if is_aligned(indices, tensor.allocated, type.lanes):
-        return _as_vector(name, position, type)
-    lanes = (ast.element(name, binary("+", position, number(at))) for at in range(type.lanes))
-    return ast.CastTo(type=storage_name(type), values=tuple(lanes))
-
-
-def _as_vector(name: str, position: TargetExpression, type: Type) -> TargetExpression:
-    """Aligned lanes in volatile memory, as one access."""
-    pointer = ast.CastTo(
-        type=f"__global volatile {storage_name(type)} *",
-        values=(Unary(operator="&", operand=ast.element(name, position)),),
+def _access(scope: KernelScope, statement: graph.Load | graph.Store, type: Type) -> Access:
+    tensor = scope.design.graph.tensor(statement.tensor)
+    indices, shape = statement.indices, tensor.allocated
+    aligned, whole = is_aligned(indices, shape, type.lanes), tensor.name in scope.wide
+    if whole:
+        last = in_vectors(indices[-1], type.lanes)
+        indices, shape = (*indices[:-1], last), (*shape[:-1], shape[-1] // type.lanes)
+    return Access(
+        tensor=scope.tensors[tensor.name],
+        position=scope.expressions.address(indices, shape),
+        type=type,
+        aligned=aligned,
+        shared=scope.is_intermediate(tensor.name),
+        whole=whole,
     )
-    return Unary(operator="*", operand=pointer)
 
 
 def _store(scope: KernelScope, statement: graph.Store) -> list[TargetStatement]:
-    tensor = scope.design.graph.tensor(statement.tensor)
     type = statement.value.type
-    name, position = scope.tensors[tensor.name], _address(scope, tensor, statement.indices)
+    access = _access(scope, statement, type)
     value = scope.lower(statement.value)
-    target = ast.element(name, position)
-    stored: list[TargetStatement]
+    stored: list[TargetStatement] | None
     if type.lanes == 1:
-        stored = [Set(target=target, value=value)]
-    elif is_struct(type):
-        each = ast.element(name, binary("+", position, Name(name="lane")))
-        stored = [_lanes(type, (Set(target=each, value=lane_at(value, "lane")),))]
-    elif not scope.is_intermediate(tensor.name):
-        place = Unary(operator="&", operand=target)
-        stored = [Do(call=call(f"vstore{type.lanes}", value, number(0), place))]
-    elif is_aligned(statement.indices, tensor.allocated, type.lanes):
-        stored = [Set(target=_as_vector(name, position, type), value=value)]
+        stored = [Set(target=ast.element(access.tensor, access.position), value=value)]
     else:
-        stored = [
-            Set(
-                target=ast.element(name, binary("+", position, number(at))),
-                value=lane(value, at, type),
-            )
-            for at in range(type.lanes)
-        ]
+        stored = scope.dialect.vector_store(access, value)
+    if stored is None:
+        each = ast.element(access.tensor, binary("+", access.position, Name(name="lane")))
+        stored = [_lanes(type, (Set(target=each, value=lane_at(value, "lane")),))]
     return where(scope.condition(statement.condition), stored)
 
 
 def _lanes(type: Type, body: tuple[TargetStatement, ...]) -> ast.For:
     return ast.For(name="lane", start=number(0), stop=number(type.lanes), body=body, unroll=True)
-
-
-def _address(scope: KernelScope, tensor: Tensor, indices: tuple[Expr, ...]) -> TargetExpression:
-    return scope.expressions.address(indices, tensor.allocated)
 
 
 # --------------------------------------------------------------------------------- registers
@@ -530,7 +528,7 @@ def _register(
         return ast.element(name, *pe_indices(scope), number(plan.length - 1 if last else 0))
     pairs = zip(indices, plan.register.shape, strict=True)
     inner = tuple(scope.lower(index) for index, size in pairs if size > 1)
-    if plan.memory is not None:
+    if plan.in_memory:
         return ast.element(name, *inner, *pe_indices(scope))
     return ast.element(name, *pe_indices(scope), *inner)
 
@@ -558,100 +556,3 @@ def _shift(scope: KernelScope, register: str, length: int) -> ast.For:
         down=True,
         unroll=True,
     )
-
-
-# The time loops of a kernel, with the counters that advance with them.
-#
-# The loops stay nested for readability; the compiler flattens them, so that no cycle is lost when
-# an inner loop restarts.  It can only do that if nothing is between them: counters of the innermost
-# loop that are back at their first value when it ends are declared outside of all loops.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Steady:
-    """A loop with constant bounds."""
-
-    start: int
-    extent: int
-
-
-def time_loops(
-    scope: KernelScope, body: Sequence[TargetStatement], *, forever: int | None
-) -> tuple[list[TargetStatement], list[TargetStatement]]:
-    """The declarations before the loops, and the loops.
-
-    A ``while (1)`` replaces the ``forever`` outermost ones."""
-    outside: list[TargetStatement] = []
-    nest = list(body)
-    for depth, loop in reversed(list(enumerate(scope.node.loops))):
-        if depth < (forever or 0):
-            break
-        steady = _steady(scope, loop)
-        nested = depth > (forever or 0) and depth == len(scope.node.loops) - 1
-        before: list[TargetStatement] = []
-        after: list[TargetStatement] = []
-        for counter in scope.expressions.counters.lowest(loop.name):
-            if steady is not None and nested and _closes(counter, steady):
-                start, extent = steady.start, steady.extent
-                outside.append(_declared(scope, counter, loop))
-                after += moved_on(counter, partial(closed_cycle, start=start, extent=extent))
-            else:
-                before.append(_declared(scope, counter, loop))
-                after += moved_on(counter, cycle_of)
-        coalesced = 1
-        independent = _independent(scope, loop) if depth == len(scope.node.loops) - 1 else ()
-        match nest:
-            case [ast.For(unroll=False, coalesced=inner) as only] if (
-                not after and steady is not None
-            ):
-                if _steady(scope, scope.node.loops[depth + 1]) and not _carries(scope, loop):
-                    nest = [replace(only, coalesced=1, independent=())]
-                    coalesced, independent = inner + 1, only.independent
-        nest = [
-            *before,
-            ast.For(
-                name=scope.expressions.variable(loop.name),
-                start=scope.lower(loop.start),
-                stop=scope.lower(loop.stop),
-                body=(*nest, *after),
-                coalesced=coalesced,
-                independent=independent,
-            ),
-        ]
-    return outside, nest if forever is None else [ast.Forever(body=tuple(nest))]
-
-
-def _carries(scope: KernelScope, loop: TimeLoop) -> bool:
-    return any(loop.name in plan.carried_by for plan in scope.plans.values())
-
-
-def _independent(scope: KernelScope, loop: TimeLoop) -> tuple[tuple[str, int | None], ...]:
-    """Arrays in block RAM, with the distance of their accesses in iterations of the loop."""
-    result: list[tuple[str, int | None]] = []
-    for name, plan in scope.plans.items():
-        if plan.memory is not None:
-            apart = plan.apart if loop.name in plan.carried_by else None
-            result += [] if apart == 1 else [(scope.registers[name], apart)]
-    return tuple(result)
-
-
-def _steady(scope: KernelScope, loop: TimeLoop) -> _Steady | None:
-    extent = extent_of(loop, scope.node)
-    return None if extent is None else _Steady(start=scope.node.ranges[loop.name][0], extent=extent)
-
-
-def _closes(counter: Counter, steady: _Steady) -> bool:
-    """Whether a counter and all above it are back at their first values after the loop."""
-    cycle = closed_cycle(counter.digit, steady.start, steady.extent)
-    return cycle is not None and all(_closes(above, steady) for above in counter.above)
-
-
-def _declared(scope: KernelScope, lowest: Counter, loop: TimeLoop) -> ast.DeclareAll:
-    def first(counter: Counter) -> TargetExpression:
-        match loop.start:
-            case Const(value=int() as start):
-                return number(first_value(counter.digit, start))
-        return scope.lower(counter.digit.at(loop.start))
-
-    variables = tuple((counter.name, first(counter)) for counter in all_of(lowest))
-    return ast.DeclareAll(type="int", variables=variables)

@@ -7,30 +7,17 @@ follows takes it, it is an ordinary variable; otherwise a flag says whether it i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from t2s.backends.opencl_fpga import kernel_ast as ast
-from t2s.backends.opencl_fpga.c_types import (
-    scalar_name,
-    start_of,
-    storage_name,
-    value_name,
-    variable_name,
-    zero,
-)
-from t2s.backends.opencl_fpga.channel_io import (
-    control_fence,
-    is_control,
-    read_channel,
-    write_channel,
-)
-from t2s.backends.opencl_fpga.comments import machine_comment
-from t2s.backends.opencl_fpga.digit_counters import DigitCounters
-from t2s.backends.opencl_fpga.expressions import Expressions
-from t2s.backends.opencl_fpga.operators import Helpers
-from t2s.backends.opencl_fpga.scope import FileScope, KernelDesign
+from t2s.backends.kernels import kernel_ast as ast
+from t2s.backends.kernels.channel_io import is_control
+from t2s.backends.kernels.comments import machine_comment
+from t2s.backends.kernels.dialect import Dialect
+from t2s.backends.kernels.digit_counters import DigitCounters
+from t2s.backends.kernels.expressions import Expressions
+from t2s.backends.kernels.operators import Helpers
+from t2s.backends.kernels.scope import FileScope, KernelDesign
 from t2s.backends.text.expressions import (
-    Do,
     If,
     Literal,
     Name,
@@ -39,7 +26,6 @@ from t2s.backends.text.expressions import (
     TargetStatement,
     Unary,
     binary,
-    call,
     number,
 )
 from t2s.backends.text.identifiers import Identifiers
@@ -70,7 +56,8 @@ def lower_machine(
     design: KernelDesign, file: FileScope, node: Machine, helpers: Helpers
 ) -> ast.KernelDefinition:
     """The kernel of a machine."""
-    identifiers = _Taken(file.visible)
+    dialect = design.dialect
+    identifiers = _Taken(dialect, file.visible)
     mode = identifiers.fresh(MODE)
     tensors, scalars = machine_arguments(design, node)
     tensor_names = {name: identifiers.fresh(name) for name in tensors}
@@ -108,7 +95,7 @@ def lower_machine(
         parameters=(
             *(lowering.tensor_parameter(name) for name in tensors),
             *(
-                ast.TypedName(type=f"const {scalar_name(s.type)}", name=names[s.name])
+                ast.TypedName(type=f"const {dialect.scalar_name(s.type)}", name=names[s.name])
                 for s in scalars
             ),
         ),
@@ -125,10 +112,15 @@ def _held(node: Machine) -> frozenset[str]:
     )
 
 
-def _register(register: Register, name: str) -> ast.Declare:
+def _register(dialect: Dialect, register: Register, name: str) -> ast.Declare:
     shape = tuple(register.shape)
-    type = storage_name(register.type) if shape else value_name(register.type)
-    return ast.Declare(type=type, name=name, dimensions=shape, initial=start_of(register, shape))
+    spelling = dialect.storage_name if shape else dialect.value_name
+    return ast.Declare(
+        type=spelling(register.type),
+        name=name,
+        dimensions=shape,
+        initial=dialect.start_of(register, shape),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,8 +134,9 @@ class _Holder:
 class _Taken(Identifiers):
     """The identifiers that are visible at a place; an inner scope adds its own to a copy."""
 
-    def __init__(self, taken: tuple[str, ...]) -> None:
-        super().__init__(variable_name, taken)
+    def __init__(self, dialect: Dialect, taken: tuple[str, ...]) -> None:
+        super().__init__(dialect.variable_name, taken)
+        self._dialect = dialect
         self._seen = list(taken)
 
     def fresh(self, stem: str) -> str:
@@ -152,23 +145,24 @@ class _Taken(Identifiers):
         return name
 
     def inner(self) -> _Taken:
-        return _Taken(tuple(self._seen))
+        return _Taken(self._dialect, tuple(self._seen))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scope:
     """The meaning of locals at a place."""
 
+    dialect: Dialect
     locals: dict[str, TargetExpression]
     taken: _Taken
 
     def inner(self) -> _Scope:
-        return _Scope(locals=dict(self.locals), taken=self.taken.inner())
+        return replace(self, locals=dict(self.locals), taken=self.taken.inner())
 
     def bind(self, target: str, type: Type, value: TargetExpression) -> ast.Declare:
         name = self.taken.fresh(target)
         self.locals[target] = Name(name=name)
-        return ast.Declare(type=value_name(type), name=name, initial=value)
+        return ast.Declare(type=self.dialect.value_name(type), name=name, initial=value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,12 +179,16 @@ class _Lowering:
     registers: Mapping[str, str]
     holders: Mapping[str, _Holder]
 
+    @property
+    def dialect(self) -> Dialect:
+        return self.design.dialect
+
     def tensor_parameter(self, tensor: str) -> ast.TypedName:
         info = self.design.graph.tensor(tensor)
-        name, type = self.tensors[tensor], scalar_name(info.type)
-        if info.role is TensorRole.INPUT:
-            return ast.TypedName(type=f"__global const {type} *restrict", name=name)
-        return ast.TypedName(type=f"__global volatile {type} *", name=name)
+        read_only = info.role is TensorRole.INPUT
+        return self.dialect.tensor_parameter(
+            self.tensors[tensor], info.type, stored=not read_only, shared=not read_only
+        )
 
     def outermost(self, identifiers: _Taken) -> _Scope:
         """The scope of registers and held heads, for all modes."""
@@ -201,16 +199,17 @@ class _Lowering:
         for head in self.node.heads:
             if head.channel in self.holders:
                 meanings[head.value] = Name(name=self.holders[head.channel].value)
-        return _Scope(locals=meanings, taken=identifiers)
+        return _Scope(dialect=self.dialect, locals=meanings, taken=identifiers)
 
     def state(self) -> list[TargetStatement]:
         """Declarations of registers, and of heads that may stay."""
         statements: list[TargetStatement] = [
-            _register(register, self.registers[register.name]) for register in self.node.registers
+            _register(self.dialect, register, self.registers[register.name])
+            for register in self.node.registers
         ]
         for name, holder in self.holders.items():
             type = self.design.graph.channel(name).stream.element
-            statements.append(ast.Declare(type=value_name(type), name=holder.value))
+            statements.append(ast.Declare(type=self.dialect.value_name(type), name=holder.value))
             initial = Literal(text="false")
             statements.append(ast.Declare(type="bool", name=holder.flag, initial=initial))
         return statements
@@ -235,8 +234,8 @@ class _Lowering:
         for name in needs:
             channel = self.design.graph.channel(name)
             head = next(head for head in self.node.heads if head.channel == name)
-            taken = read_channel(Name(name=self.file.channels[name]))
-            fence: list[TargetStatement] = [control_fence()] if is_control(channel) else []
+            taken = self.dialect.read_channel(Name(name=self.file.channels[name]))
+            fence = self.dialect.control_fence() if is_control(channel) else []
             if name not in self.holders:
                 statements += [scope.bind(head.value, channel.stream.element, taken), *fence]
                 continue
@@ -253,12 +252,11 @@ class _Lowering:
     # ----------------------------------------------------------------------------- choices
 
     def _choices(self, choices: tuple[Choice, ...], scope: _Scope) -> list[TargetStatement]:
-        """The first alternative that holds; if none does, the machine stops forever."""
+        """The first alternative that holds; it is an error if none does."""
         if not choices:
-            fence = call("mem_fence", Name(name="CLK_CHANNEL_MEM_FENCE"))
             return [
                 ast.Remark(text="tokens that the protocol does not allow"),
-                ast.Forever(body=(Do(call=fence),)),
+                *self.dialect.protocol_error(self.node.name),
             ]
         first, *others = choices
         if first.when is None:
@@ -293,10 +291,11 @@ class _Lowering:
         for put in rule.puts:
             channel = self.design.graph.channel(put.channel)
             type = channel.stream.element
-            value = zero(type) if put.value is None else self._lower(put.value, scope)
+            value = self.dialect.zero(type) if put.value is None else self._lower(put.value, scope)
             if is_control(channel):
-                statements.append(control_fence())
-            statements.append(write_channel(Name(name=self.file.channels[put.channel]), value))
+                statements += self.dialect.control_fence()
+            target = Name(name=self.file.channels[put.channel])
+            statements.append(self.dialect.write_channel(target, value))
         after = [mode.name for mode in self.node.modes]
         following = -1 if rule.next is None else after.index(rule.next)
         return [*statements, Set(target=Name(name=self.mode), value=number(following))]
@@ -321,7 +320,7 @@ class _Lowering:
         name = scope.taken.fresh(f"{self.registers[register.name]}_before")
         scope.locals[register.name] = Name(name=name)
         initial = Name(name=self.registers[register.name])
-        return ast.Declare(type=value_name(register.type), name=name, initial=initial)
+        return ast.Declare(type=self.dialect.value_name(register.type), name=name, initial=initial)
 
     # -------------------------------------------------------------------------- statements
 
@@ -339,7 +338,7 @@ class _Lowering:
             case graph.Store(tensor=tensor, indices=indices, value=value):
                 place = self._address(tensor, indices, scope)
                 return [Set(target=place, value=self._lower(value, scope))]
-        raise TypeError(f"{statement.__class__.__name__} has no OpenCL form")
+        raise TypeError(f"{statement.__class__.__name__} has no form in a kernel")
 
     def _place(self, register: str, indices: tuple[Expr, ...], scope: _Scope) -> TargetExpression:
         return ast.element(

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from t2s.backends.opencl_fpga.conditions import is_used, only_use, uses_of
-from t2s.backends.opencl_fpga.kernel_ast import (
+from t2s.backends.kernels.conditions import is_used, only_use, uses_of
+from t2s.backends.kernels.kernel_ast import (
     Declare,
     FieldOf,
     For,
     Subscript,
     element,
 )
-from t2s.backends.opencl_fpga.links import Bundle, Delay, PEWire, Separate
-from t2s.backends.opencl_fpga.lockstep import (
+from t2s.backends.kernels.links import Bundle, Delay, PEWire, Separate
+from t2s.backends.kernels.lockstep import (
     ChannelPort,
     LockstepNode,
     enumerate_domain,
     loops_used,
     select_loops,
 )
-from t2s.backends.opencl_fpga.scope import KernelScope, dimensions_of, where
+from t2s.backends.kernels.scope import KernelScope, dimensions_of, where
 from t2s.backends.text.expressions import (
-    Call,
     Do,
     Name,
     Set,
@@ -30,28 +29,11 @@ from t2s.backends.text.expressions import (
     TargetStatement,
     Ternary,
     binary,
-    call,
     number,
 )
 from t2s.core.expr import Index, Local, conjunction, conjuncts, is_static
 from t2s.graph.body import Receive, Send, Store
 from t2s.graph.graph import Channel, StreamKind
-
-
-def control_fence() -> Do:
-    """Orders memory and channel accesses: a token that announces data follows their write."""
-    flags = binary("|", Name(name="CLK_GLOBAL_MEM_FENCE"), Name(name="CLK_CHANNEL_MEM_FENCE"))
-    return Do(call=call("mem_fence", flags))
-
-
-def read_channel(source: TargetExpression) -> Call:
-    """Take a token from a channel."""
-    return call("read_channel_intel", source)
-
-
-def write_channel(target: TargetExpression, value: TargetExpression) -> Do:
-    """Put a token into a channel."""
-    return Do(call=call("write_channel_intel", target, value))
 
 
 def is_control(channel: Channel) -> bool:
@@ -90,17 +72,18 @@ def send(scope: KernelScope, statement: Send) -> list[TargetStatement]:
             if not any(scope.depends_on_time(index) for index in port.index):
                 factors = tuple(f for f in factors if scope.depends_on_space(f))
             if isinstance(link, PEWire):
-                # a register, so that no signal crosses many PEs in one cycle
-                value = call("__fpga_reg", value)
+                value = scope.dialect.passed_on(value)
             store = Set(target=_element(scope, link, port), value=value)
             return where(scope.condition(conjunction(*factors)), [store])
         case Delay():
             at, advance = _fifo(scope, link, port, "write")
             sent: list[TargetStatement] = [Set(target=at, value=value), *advance]
         case Separate():
-            sent = _select_element(scope, link, port, lambda at: [write_channel(at, value)])
+            sent = _select_element(
+                scope, link, port, lambda at: [scope.dialect.write_channel(at, value)]
+            )
             if is_control(link.channel):
-                sent = [control_fence(), *sent]
+                sent = [*scope.dialect.control_fence(), *sent]
     return where(scope.condition(statement.condition), sent)
 
 
@@ -206,7 +189,8 @@ def advance(position: TargetExpression, depth: int) -> Set:
 def _receive_separately(
     scope: KernelScope, statement: Receive, link: Separate, port: ChannelPort
 ) -> list[TargetStatement]:
-    fence: list[TargetStatement] = [control_fence()] if is_control(link.channel) else []
+    fence = scope.dialect.control_fence() if is_control(link.channel) else []
+    read_channel = scope.dialect.read_channel
     if not is_used(statement.target, scope.node.body):
         taken = _select_element(scope, link, port, lambda at: [Do(call=read_channel(at))])
         return where(scope.condition(statement.condition), [*taken, *fence])

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 
-from t2s.backends.opencl_fpga.c_types import is_struct, literal, zero
-from t2s.backends.opencl_fpga.digit_counters import (
+from t2s.backends.kernels.dialect import literal
+from t2s.backends.kernels.digit_counters import (
     DigitCounters,
     LoopDigit,
     digit_of,
     is_power_of_two,
 )
-from t2s.backends.opencl_fpga.kernel_ast import CastTo
-from t2s.backends.opencl_fpga.operators import Helpers
+from t2s.backends.kernels.kernel_ast import CastTo
+from t2s.backends.kernels.operators import Helpers
 from t2s.backends.text.expressions import (
     Name,
     TargetExpression,
@@ -38,9 +38,9 @@ from t2s.core.expr import (
     const,
     simplify,
 )
-from t2s.core.intervals import Interval, interval, linear_form, non_negative
+from t2s.core.intervals import Interval, interval, non_negative
 from t2s.core.ops import Op
-from t2s.core.types import INT32
+from t2s.core.types import INT32, Kind, Type
 from t2s.core.walk import walk
 
 _LONGEST_INT = 2**31
@@ -77,8 +77,8 @@ class Expressions:
             case Const(value=value, type=type) if type.lanes == 1:
                 return literal(value, type)
             case Const(value=value, type=type):
-                if not value and not is_struct(type):
-                    return zero(type)
+                if not value and not self._helpers.dialect.is_struct(type):
+                    return self._helpers.dialect.zero(type)
                 return self._helpers.splat(type, literal(value, type.scalar))
             case Index(name=name) | Parameter(name=name):
                 return Name(name=self._names[name])
@@ -211,7 +211,9 @@ class Expressions:
         for index, size in zip(indices, shape, strict=True):
             term = self.lower(index)
             if position is None:
-                position = CastTo(type="long", values=(term,))
+                position = CastTo(
+                    type=self._helpers.dialect.scalar_name(Type(Kind.INT, 64)), values=(term,)
+                )
             else:
                 position = binary("+", binary("*", position, literal(size, INT32)), term)
         return position or literal(0, INT32)
@@ -238,12 +240,3 @@ def _plus(left: Expr, right: Expr) -> Expr:
 
 def _as_int(index: Expr) -> Expr:
     return index if index.type == INT32 else Cast(value=index, type=INT32)
-
-
-def is_aligned(indices: tuple[Expr, ...], shape: tuple[int, ...], lanes: int) -> bool:
-    """Whether the first of ``lanes`` elements always lies at a multiple of ``lanes``."""
-    form = linear_form(indices[-1])
-    if form is None or shape[-1] % lanes:
-        return False
-    coefficients, constant = form
-    return all(value % lanes == 0 for value in (*coefficients.values(), constant))

@@ -1,8 +1,8 @@
-"""Operators in OpenCL C, with the meaning that ``core/ops.py`` defines.
+"""Operators in C, with the meaning that ``core/ops.py`` defines.
 
 Operators that are one C expression (below) are written in place.  The others become small helper
 functions, which ``Helpers`` collects: minimum and maximum as documented selects, floor division,
-operators on lanes without a vector form in OpenCL, and the trees of ``ReduceLanes``.
+operators on lanes without a vector form, and the trees of ``ReduceLanes``.
 
 There are two deviations, both common on FPGAs: ``exp`` is the native one of the operand's type (t2s
 rounds float32 from float64), so its last bits may differ; and signed overflow is assumed to wrap
@@ -13,17 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from t2s.backends.opencl_fpga.c_types import (
-    is_struct,
-    lane,
-    lane_at,
-    literal,
-    scalar_name,
-    storage_name,
-    suffix_name,
-    value_name,
-)
-from t2s.backends.opencl_fpga.kernel_ast import (
+from t2s.backends.kernels.dialect import Dialect, lane_at, literal
+from t2s.backends.kernels.kernel_ast import (
     CastTo,
     Declare,
     FieldOf,
@@ -45,14 +36,15 @@ from t2s.backends.text.expressions import (
     call,
     number,
 )
-from t2s.core.ops import C_FUNCTIONS, Op, result_type
+from t2s.core.ops import Op, result_type
 from t2s.core.types import Kind, Type
 
 
 class Helpers:
     """The helper functions of a file, each after those that it calls itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
         self._functions: dict[str, HelperFunction] = {}
 
     @property
@@ -61,19 +53,21 @@ class Helpers:
 
     def operation(self, operator: Op, type: Type, operands: Operands) -> TargetExpression:
         """``operator`` on operands of one type; a vector's bools are bytes 0 and 1."""
-        if operator in (Op.MINIMUM, Op.MAXIMUM) and not is_struct(type):
+        if operator is Op.ABSOLUTE and not self.dialect.is_struct(type):
+            return self._absolute(type, operands[0])
+        if operator in (Op.MINIMUM, Op.MAXIMUM) and not self.dialect.is_struct(type):
             return self._extreme(operator, type, operands)
         if type.lanes == 1:
             if operator in (Op.FLOOR_DIVIDE, Op.MODULO):
                 return self._floor(operator, type, operands)
             if operator in (Op.SHIFT_LEFT, Op.SHIFT_RIGHT):
                 return self._shift(operator, type, operands)
-            return scalar_operation(operator, type, operands)
-        if is_struct(type) or operator in NO_VECTOR_FORM:
+            return scalar_operation(self.dialect, operator, type, operands)
+        if self.dialect.is_struct(type) or operator in NO_VECTOR_FORM:
             return self._by_lane(operator, type, operands)
-        return vector_operation(operator, type, operands)
+        return vector_operation(self.dialect, operator, type, operands)
 
-    def _call(
+    def define(
         self,
         name: str,
         type: str,
@@ -96,13 +90,21 @@ class Helpers:
 
     # ----------------------------------------------------------------------------- scalars
 
+    def _absolute(self, type: Type, operand: TargetExpression) -> TargetExpression:
+        function = self.dialect.function(Op.ABSOLUTE, type)
+        if type.is_float and function is not None:
+            return call(function, operand)
+        if type.kind is Kind.UINT:
+            return operand
+        return self.dialect.absolute(operand, type, self.define)
+
     def _extreme(self, operator: Op, type: Type, operands: Operands) -> TargetExpression:
         """``b < a ? b : a``, which is also the documented result for NaN and signed zeros."""
-        name = storage_name(type)
+        name = self.dialect.storage_name(type)
         left, right = Name(name="a"), Name(name="b")
         test = binary("<" if operator is Op.MINIMUM else ">", right, left)
         choice = Ternary(condition=test, if_true=right, if_false=left)
-        return self._call(
+        return self.define(
             f"{operator.name.lower()}_{name}",
             name,
             ((name, "a"), (name, "b")),
@@ -112,11 +114,11 @@ class Helpers:
 
     def _floor(self, operator: Op, type: Type, operands: Operands) -> TargetExpression:
         """Division rounded towards minus infinity, as in Python; division by zero gives zero."""
-        name = scalar_name(type)
+        name = self.dialect.scalar_name(type)
         signed = type.kind is Kind.INT
         bodies = (floor_divide, modulo) if signed else (unsigned_divide, unsigned_modulo)
         body = bodies[0] if operator is Op.FLOOR_DIVIDE else bodies[1]
-        return self._call(
+        return self.define(
             f"{operator.name.lower()}_{name}",
             name,
             ((name, "a"), (name, "b")),
@@ -127,13 +129,13 @@ class Helpers:
 
     def _shift(self, operator: Op, type: Type, operands: Operands) -> TargetExpression:
         """Shifts by the width or more leave only the sign; in C they are undefined."""
-        name = scalar_name(type)
-        return self._call(
+        name = self.dialect.scalar_name(type)
+        return self.define(
             f"{operator.name.lower()}_{name}",
             name,
             ((name, "a"), (name, "b")),
             operands,
-            lambda: shift(operator, type),
+            lambda: shift(self.dialect, operator, type),
             "the amount has no sign",
         )
 
@@ -158,7 +160,7 @@ class Helpers:
         """A helper that computes every lane of its result from the same lanes of its operands."""
         names = "abc"[: len(types)]
         parameters = tuple(
-            (storage_name(type), name) for type, name in zip(types, names, strict=True)
+            (self.dialect.storage_name(type), name) for type, name in zip(types, names, strict=True)
         )
 
         def at(pick: Callable[[TargetExpression, Type], TargetExpression]) -> TargetExpression:
@@ -169,22 +171,30 @@ class Helpers:
             return each(*lanes)
 
         def body() -> tuple[TargetStatement, ...]:
-            if not is_struct(result):
+            if not self.dialect.is_struct(result):
                 values = (
-                    at(lambda v, t, index=index: lane(v, index, t))  # type: ignore[misc]
+                    at(lambda v, t, index=index: self.dialect.lane(v, index, t))  # type: ignore[misc]
                     for index in range(result.lanes)
                 )
-                return (Return(value=CastTo(type=storage_name(result), values=tuple(values))),)
+                return (
+                    Return(
+                        value=CastTo(type=self.dialect.storage_name(result), values=tuple(values))
+                    ),
+                )
             value = at(lambda vector, type: lane_at(vector, "i"))
             assign = Set(target=lane_at(Name(name="r"), "i"), value=value)
             return (
-                Declare(type=storage_name(result), name="r"),
+                Declare(type=self.dialect.storage_name(result), name="r"),
                 _unrolled("i", result.lanes, (assign,)),
                 Return(value=Name(name="r")),
             )
 
-        return self._call(
-            f"{verb}_{suffix_name(types[-1])}", storage_name(result), parameters, operands, body
+        return self.define(
+            f"{verb}_{self.dialect.suffix_name(types[-1])}",
+            self.dialect.storage_name(result),
+            parameters,
+            operands,
+            body,
         )
 
     def choose(self, type: Type, condition: TargetExpression, sides: Operands) -> TargetExpression:
@@ -200,29 +210,29 @@ class Helpers:
 
     def splat(self, type: Type, value: TargetExpression) -> TargetExpression:
         """A scalar in every lane."""
-        if not is_struct(type):
-            return CastTo(type=storage_name(type), values=(value,))
+        if not self.dialect.is_struct(type):
+            return CastTo(type=self.dialect.storage_name(type), values=(value,))
         verb = f"splat_x{type.lanes}"
         return self._each_lane(verb, type, (type.scalar,), (value,), lambda lane: lane)
 
     def lane_numbers(self, type: Type) -> TargetExpression:
         """The number of each lane."""
         numbers = tuple(literal(lane, type.scalar) for lane in range(type.lanes))
-        if not is_struct(type):
-            return CastTo(type=storage_name(type), values=numbers)
-        number_of_lane = CastTo(type=scalar_name(type), values=(Name(name="i"),))
+        if not self.dialect.is_struct(type):
+            return CastTo(type=self.dialect.storage_name(type), values=numbers)
+        number_of_lane = CastTo(type=self.dialect.scalar_name(type), values=(Name(name="i"),))
         target = lane_at(Name(name="r"), "i")
         body = (
-            Declare(type=storage_name(type), name="r"),
+            Declare(type=self.dialect.storage_name(type), name="r"),
             _unrolled("i", type.lanes, (Set(target=target, value=number_of_lane),)),
             Return(value=Name(name="r")),
         )
-        name = f"lane_numbers_{storage_name(type)}"
-        return self._call(name, storage_name(type), (), (), lambda: body)
+        name = f"lane_numbers_{self.dialect.storage_name(type)}"
+        return self.define(name, self.dialect.storage_name(type), (), (), lambda: body)
 
     def inserted(self, type: Type, operands: Operands) -> TargetExpression:
         """A vector with a value in one lane: (vector, lane, value)."""
-        name, at, value = storage_name(type), Name(name="at"), Name(name="x")
+        name, at, value = self.dialect.storage_name(type), Name(name="at"), Name(name="x")
 
         def assign(number_of_lane: TargetExpression, target: TargetExpression) -> Set:
             chosen = binary("==", at, number_of_lane)
@@ -232,14 +242,18 @@ class Helpers:
 
         def body() -> tuple[TargetStatement, ...]:
             vector, result = Name(name="v"), Return(value=Name(name="v"))
-            if is_struct(type):
+            if self.dialect.is_struct(type):
                 each = assign(Name(name="i"), lane_at(vector, "i"))
                 return (_unrolled("i", type.lanes, (each,)), result)
-            lanes = (assign(number(i), lane(vector, i, type)) for i in range(type.lanes))
+            lanes = (
+                assign(number(i), self.dialect.lane(vector, i, type)) for i in range(type.lanes)
+            )
             return (*lanes, result)
 
-        parameters = ((name, "v"), ("int", "at"), (scalar_name(type), "x"))
-        return self._call(f"insert_{suffix_name(type)}", name, parameters, operands, body)
+        parameters = ((name, "v"), ("int", "at"), (self.dialect.scalar_name(type), "x"))
+        return self.define(
+            f"insert_{self.dialect.suffix_name(type)}", name, parameters, operands, body
+        )
 
     def converted(self, value: TargetExpression, source: Type, target: Type) -> TargetExpression:
         """``value`` in another type: floats become integers by truncation and saturation."""
@@ -249,10 +263,10 @@ class Helpers:
             return self._converted_scalar(value, source, target)
         saturates = source.is_float and target.is_integer
         # not ``convert_uint4_sat``: Intel's emulator converts a negative float to 2147483648
-        if not is_struct(target) and not target.is_bool and not saturates:
-            return call(f"convert_{storage_name(target)}", value)
+        if not self.dialect.is_struct(target) and not target.is_bool and not saturates:
+            return call(f"convert_{self.dialect.storage_name(target)}", value)
         return self._each_lane(
-            f"convert_to_{suffix_name(target)}_from",
+            f"convert_to_{self.dialect.suffix_name(target)}_from",
             target,
             (source,),
             (value,),
@@ -262,37 +276,24 @@ class Helpers:
     def _converted_scalar(
         self, value: TargetExpression, source: Type, target: Type
     ) -> TargetExpression:
-        """NaN becomes 0; ``convert_uint_sat`` is unreliable for NaN and for -1."""
         if source == target:
             return value
         if target.is_bool:
             return binary("!=", value, number(0))
         if not (source.is_float and target.is_integer):
-            return CastTo(type=scalar_name(target), values=(value,))
-        name = scalar_name(target)
-        if target.kind is Kind.INT:
-            return call(f"convert_{name}_sat", value)
-        positive = binary(">", Name(name="a"), number(0))
-        converted = call(f"convert_{name}_sat", Name(name="a"))
-        choice = Ternary(condition=positive, if_true=converted, if_false=number(0))
-        return self._call(
-            f"saturated_{name}_from_{scalar_name(source)}",
-            name,
-            ((scalar_name(source), "a"),),
-            (value,),
-            lambda: (Return(value=choice),),
-        )
+            return CastTo(type=self.dialect.scalar_name(target), values=(value,))
+        return self.dialect.saturated(value, source, target, self.define)
 
     # ---------------------------------------------------------------------------- reduction
 
     def reduce(self, operator: Op, type: Type, value: TargetExpression) -> TargetExpression:
         """The lanes combined as the balanced tree that ``core.expr.ReduceLanes`` defines."""
         verb = "sum" if operator is Op.ADD else f"{operator.name.lower()}_lanes"
-        name = storage_name(type)
-        body = self._struct_tree if is_struct(type) else self._vector_tree
-        return self._call(
-            f"{verb}_{suffix_name(type)}",
-            value_name(type.scalar),
+        name = self.dialect.storage_name(type)
+        body = self._struct_tree if self.dialect.is_struct(type) else self._vector_tree
+        return self.define(
+            f"{verb}_{self.dialect.suffix_name(type)}",
+            self.dialect.value_name(type.scalar),
             ((name, "v"),),
             (value,),
             lambda: body(operator, type),
@@ -303,12 +304,12 @@ class Helpers:
 
     def dot(self, type: Type, left: TargetExpression, right: TargetExpression) -> TargetExpression:
         """The sum of the products of lanes."""
-        name = storage_name(type)
+        name = self.dialect.storage_name(type)
         products = self.operation(Op.MULTIPLY, type, (Name(name="a"), Name(name="b")))
         total = self.reduce(Op.ADD, type, products)
-        return self._call(
+        return self.define(
             f"dot_{name}",
-            value_name(type.scalar),
+            self.dialect.value_name(type.scalar),
             ((name, "a"), (name, "b")),
             (left, right),
             lambda: (Return(value=total),),
@@ -324,7 +325,7 @@ class Helpers:
             value = f"v{lanes}"
             statements.append(
                 Declare(
-                    type=storage_name(half),
+                    type=self.dialect.storage_name(half),
                     name=value,
                     initial=self.operation(operator, half, sides),
                 )
@@ -353,7 +354,7 @@ class Helpers:
         lanes = _unrolled("i", type.lanes, (pair,))
         return (
             _unrolled("level", levels, (lanes,)),
-            Return(value=lane(Name(name="v"), 0, type)),
+            Return(value=self.dialect.lane(Name(name="v"), 0, type)),
         )
 
 
@@ -361,7 +362,7 @@ def _unrolled(name: str, extent: int, body: tuple[TargetStatement, ...]) -> For:
     return For(name=name, start=number(0), stop=number(extent), body=body, unroll=True)
 
 
-# Operators of OpenCL C itself: one expression, on scalars and on built-in vectors; and the bodies
+# Operators of C itself: one expression, on scalars and on built-in vectors; and the bodies
 # of the helper functions for integer division and shifts.
 
 _INFIX = {
@@ -378,14 +379,6 @@ _INFIX = {
 }
 _LOGIC = {Op.AND: "&&", Op.OR: "||", Op.XOR: "!="}
 _BITWISE = {Op.AND: "&", Op.OR: "|", Op.XOR: "^"}
-_FUNCTIONS = {
-    Op.SQUARE_ROOT: "sqrt",
-    Op.RECIPROCAL_SQUARE_ROOT: "rsqrt",
-    Op.FLOOR: "floor",
-    Op.CEILING: "ceil",
-    Op.FUSED_MULTIPLY_ADD: "fma",
-    **C_FUNCTIONS,
-}
 _COMPARISONS = {Op.EQUAL, Op.NOT_EQUAL, Op.LESS, Op.LESS_EQUAL, Op.GREATER, Op.GREATER_EQUAL}
 NO_VECTOR_FORM = {
     Op.FLOOR_DIVIDE,
@@ -397,7 +390,9 @@ NO_VECTOR_FORM = {
 Operands = Sequence[TargetExpression]
 
 
-def scalar_operation(operator: Op, type: Type, operands: Operands) -> TargetExpression:
+def scalar_operation(
+    dialect: Dialect, operator: Op, type: Type, operands: Operands
+) -> TargetExpression:
     """Operators on scalars that C has, except for its division, which rounds towards zero."""
     first, last = operands[0], operands[-1]
     match operator:
@@ -406,53 +401,45 @@ def scalar_operation(operator: Op, type: Type, operands: Operands) -> TargetExpr
         case Op.NOT if type.is_bool:
             return Unary(operator="!", operand=first)
         case Op.NOT:
-            return _narrowed(Unary(operator="~", operand=first), type)
+            return _narrowed(dialect, Unary(operator="~", operand=first), type)
         case Op.NEGATE:
-            return _narrowed(Unary(operator="-", operand=first), type)
-        case Op.ABSOLUTE:
-            return _absolute(first, type)
+            return _narrowed(dialect, Unary(operator="-", operand=first), type)
         case Op.FUSED_MULTIPLY_ADD if type.is_integer:
-            return _narrowed(binary("+", binary("*", first, operands[1]), last), type)
-    if operator in _FUNCTIONS:
-        return call(_FUNCTIONS[operator], *operands)
+            return _narrowed(dialect, binary("+", binary("*", first, operands[1]), last), type)
+    function = dialect.function(operator, type)
+    if function is not None:
+        return call(function, *operands)
     result = binary(_INFIX[operator], first, last)
-    return result if operator in _COMPARISONS else _narrowed(result, type)
+    return result if operator in _COMPARISONS else _narrowed(dialect, result, type)
 
 
-def vector_operation(operator: Op, type: Type, operands: Operands) -> TargetExpression:
-    """Operators that OpenCL has on built-in vectors."""
+def vector_operation(
+    dialect: Dialect, operator: Op, type: Type, operands: Operands
+) -> TargetExpression:
+    """Operators on built-in vectors, as in OpenCL."""
     first, last = operands[0], operands[-1]
     match operator:
         case Op.AND | Op.OR | Op.XOR:
             return binary(_BITWISE[operator], first, last)
         case Op.NOT if type.is_bool:
-            return binary("^", first, CastTo(type=storage_name(type), values=(number(1),)))
+            return binary("^", first, CastTo(type=dialect.storage_name(type), values=(number(1),)))
         case Op.NOT:
             return Unary(operator="~", operand=first)
         case Op.NEGATE:
             return Unary(operator="-", operand=first)
-        case Op.ABSOLUTE:
-            return _absolute(first, type)
         case Op.FUSED_MULTIPLY_ADD if type.is_integer:
-            return _narrowed(binary("+", binary("*", first, operands[1]), last), type)
-    if operator in _FUNCTIONS:
-        return call(_FUNCTIONS[operator], *operands)
+            return _narrowed(dialect, binary("+", binary("*", first, operands[1]), last), type)
+    function = dialect.function(operator, type)
+    if function is not None:
+        return call(function, *operands)
     return binary(_INFIX[operator], first, last)
 
 
-def _narrowed(value: TargetExpression, type: Type) -> TargetExpression:
+def _narrowed(dialect: Dialect, value: TargetExpression, type: Type) -> TargetExpression:
     """Wrap around to the type in t2s; C computes small integers as ``int``."""
     if type.lanes == 1 and type.is_integer and type.bits < 32:
-        return CastTo(type=scalar_name(type), values=(value,))
+        return CastTo(type=dialect.scalar_name(type), values=(value,))
     return value
-
-
-def _absolute(operand: TargetExpression, type: Type) -> TargetExpression:
-    if type.is_float:
-        return call("fabs", operand)
-    if type.kind is Kind.UINT:
-        return operand
-    return call(f"as_{storage_name(type)}", call("abs", operand))
 
 
 def _a_and_b() -> tuple[Name, Name]:
@@ -517,10 +504,10 @@ def unsigned_modulo(type: str) -> tuple[TargetStatement, ...]:
     return (Return(value=safe),)
 
 
-def shift(operator: Op, type: Type) -> tuple[TargetStatement, ...]:
+def shift(dialect: Dialect, operator: Op, type: Type) -> tuple[TargetStatement, ...]:
     """``a`` shifted by ``b`` (as unsigned); shifts by the width or more leave only the sign."""
     a, b = _a_and_b()
-    name, unsigned = scalar_name(type), scalar_name(Type(Kind.UINT, type.bits))
+    name, unsigned = dialect.scalar_name(type), dialect.scalar_name(Type(Kind.UINT, type.bits))
     amount = Name(name="amount")
     within = binary("<", amount, number(type.bits))
     left = operator is Op.SHIFT_LEFT

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from t2s.backends.opencl_fpga.kernel_ast import (
+from t2s.backends.kernels.kernel_ast import (
     Increment,
 )
 from t2s.backends.text.expressions import (

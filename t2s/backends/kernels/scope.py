@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from t2s.backends.opencl_fpga.c_types import (
-    file_identifiers,
-    identifier,
-    is_struct,
-    storage_name,
-    value_name,
-    zero,
-)
-from t2s.backends.opencl_fpga.conditions import without
-from t2s.backends.opencl_fpga.expressions import Expressions
-from t2s.backends.opencl_fpga.kernel_ast import Declare, ZeroInitializer
-from t2s.backends.opencl_fpga.links import Bundle, ChannelLinks, Link, Separate
-from t2s.backends.opencl_fpga.lockstep import LockstepNode
-from t2s.backends.opencl_fpga.registers import RegisterPlan
+from t2s.backends.kernels.conditions import without
+from t2s.backends.kernels.dialect import Dialect
+from t2s.backends.kernels.expressions import Expressions
+from t2s.backends.kernels.kernel_ast import Declare, ZeroInitializer
+from t2s.backends.kernels.links import Bundle, ChannelLinks, Link, Separate
+from t2s.backends.kernels.lockstep import LockstepNode
+from t2s.backends.kernels.registers import RegisterPlan
 from t2s.backends.text.expressions import (
     If,
     Name,
@@ -40,11 +33,12 @@ _LONGEST_STEM = 100
 
 @dataclass(frozen=True, kw_only=True)
 class KernelDesign:
-    """A supported graph, with all decisions about it.
+    """A supported graph, with all decisions about it, and the dialect that it is written in.
 
     ``nodes`` are the PE arrays; ``source`` is the original of a graph that was unfolded.
     """
 
+    dialect: Dialect
     graph: Graph
     nodes: Mapping[str, LockstepNode]
     links: ChannelLinks
@@ -83,7 +77,8 @@ class FileScope:
 
 def file_scope(design: KernelDesign) -> FileScope:
     """Choose the names of a file: kernels first, because hosts and reports show them."""
-    identifiers = file_identifiers()
+    dialect = design.dialect
+    identifiers = dialect.file_identifiers()
     kernels = {node.name: identifiers.fresh(node.name) for node in design.graph.nodes}
     channels = {name: identifiers.fresh(name) for name in design.links.by_channel}
     types: dict[tuple[Type, tuple[int, ...]], str] = {}
@@ -92,17 +87,18 @@ def file_scope(design: KernelDesign) -> FileScope:
         if isinstance(link, Bundle):
             type, shape = link.channel.stream.element, dimensions_of(link.channel)
             if not shape:
-                types[type, shape] = storage_name(type)
+                types[type, shape] = dialect.storage_name(type)
             elif (type, shape) not in types:
+                element = dialect.storage_name(type).removesuffix("_t")
                 sizes = "x".join(str(size) for size in shape)
-                types[type, shape] = identifiers.fresh(f"{storage_name(type)}_{sizes}_t")
+                types[type, shape] = identifiers.fresh(f"{element}_{sizes}_t")
             structs[name] = types[type, shape]
     return FileScope(kernels=kernels, channels=channels, structs=structs)
 
 
-def file_stem(graph: Graph) -> str:
+def file_stem(dialect: Dialect, graph: Graph) -> str:
     """The name of the files of a design, short enough for every file system."""
-    return identifier(graph.name)[:_LONGEST_STEM]
+    return dialect.identifier(graph.name)[:_LONGEST_STEM]
 
 
 def dimensions_of(channel: Channel) -> tuple[int, ...]:
@@ -129,7 +125,8 @@ class KernelScope:
     """The names of one kernel.
 
     ``tensors``, ``registers`` and ``tokens`` (the structs of bundles) are variables by name in the
-    graph; ``plans`` are those of register files.  ``conditions`` are the variables of conditions
+    graph; ``plans`` are those of register files.  ``wide`` has the lanes of tensors that are
+    parameters of vectors.  ``conditions`` are the variables of conditions
     that are evaluated once per iteration.
     """
 
@@ -139,11 +136,16 @@ class KernelScope:
     identifiers: Identifiers
     expressions: Expressions
     tensors: Mapping[str, str]
+    wide: Mapping[str, int]
     registers: Mapping[str, str]
     plans: Mapping[str, RegisterPlan]
     tokens: Mapping[str, str]
     positions: Mapping[str, Positions]
     conditions: Mapping[tuple[Expr, ...], str]
+
+    @property
+    def dialect(self) -> Dialect:
+        return self.design.dialect
 
     @property
     def space(self) -> frozenset[str]:
@@ -195,7 +197,8 @@ class KernelScope:
 
     def bind(self, target: str, type: Type, value: TargetExpression) -> list[TargetStatement]:
         """Declare the variable of a local."""
-        return [Declare(type=value_name(type), name=self._variable(target), initial=value)]
+        name = self._variable(target)
+        return [Declare(type=self.dialect.value_name(type), name=name, initial=value)]
 
     def bind_where(
         self, target: str, type: Type, condition: Expr | None, value: TargetExpression
@@ -207,9 +210,9 @@ class KernelScope:
         test = self.condition(condition)
         if test is None:
             return self.bind(target, type, value)
-        if is_struct(type):
+        if self.dialect.is_struct(type):
             return self.bind_by(target, type, condition, lambda v: [Set(target=v, value=value)])
-        choice = Ternary(condition=test, if_true=value, if_false=zero(type))
+        choice = Ternary(condition=test, if_true=value, if_false=self.dialect.zero(type))
         return self.bind(target, type, choice)
 
     def bind_by(
@@ -217,12 +220,13 @@ class KernelScope:
     ) -> list[TargetStatement]:
         """The same for a value that needs statements."""
         test = self.condition(condition)
-        start: TargetExpression | None = ZeroInitializer() if is_struct(type) else zero(type)
-        if test is None and is_struct(type):
+        struct = self.dialect.is_struct(type)
+        start: TargetExpression | None = ZeroInitializer() if struct else self.dialect.zero(type)
+        if test is None and struct:
             start = None
         name = self._variable(target)
         filled = fill(Name(name=name))
-        declaration = Declare(type=value_name(type), name=name, initial=start)
+        declaration = Declare(type=self.dialect.value_name(type), name=name, initial=start)
         return [declaration, *where(test, filled)]
 
     def _variable(self, target: str) -> str:

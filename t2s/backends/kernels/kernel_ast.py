@@ -1,4 +1,4 @@
-"""The AST of the subset of OpenCL C that the backend writes, and its printer.
+"""The AST of the subset of C that the kernels of all dialects are written in, and its printer.
 
 All decisions are made when the tree is built; the printer and the templates only write it.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from t2s.backends.text.expressions import (
     POSTFIX,
@@ -16,7 +17,6 @@ from t2s.backends.text.expressions import (
     Name,
     Set,
     Show,
-    Spelling,
     TargetExpression,
     TargetStatement,
 )
@@ -39,6 +39,15 @@ class FieldOf(TargetExpression):
 
     base: TargetExpression
     field: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodCall(TargetExpression):
+    """``base.method(arguments)``."""
+
+    base: TargetExpression
+    method: str
+    arguments: tuple[TargetExpression, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +76,7 @@ class FilledInitializer(TargetExpression):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declare(TargetStatement):
-    """``type __attribute__((attributes)) name[dimensions] = initial;  // comment``."""
+    """``type name[dimensions] = initial;  // comment``; the dialect writes the ``attributes``."""
 
     type: str
     name: str
@@ -117,13 +126,22 @@ class Switch(TargetStatement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """A pipelined loop starts an iteration every ``interval`` cycles; it may use ``memory``."""
+
+    interval: int = 1
+    memory: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class For(TargetStatement):
     """``for (int name = start; name < stop; name++)``; ``>=`` and ``--`` where ``down``.
 
     ``stop`` is exclusive upwards and inclusive downwards.  ``coalesced`` counts the perfectly
     nested loops, including this one, that the compiler shall flatten into one.  ``independent``
     names arrays whose accesses to one element (one of them a write) are at least a number of
-    iterations apart, or do not occur in the loop.
+    iterations apart, or do not occur in the loop.  The innermost loop over time has a
+    ``pipeline``.
     """
 
     name: str
@@ -134,14 +152,17 @@ class For(TargetStatement):
     unroll: bool = False
     coalesced: int = 1
     independent: tuple[tuple[str, int | None], ...] = ()
+    pipeline: Pipeline | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class While(TargetStatement):
-    """``while (condition)``."""
+    """``while (condition)``; see ``For`` for the other fields."""
 
     condition: TargetExpression
     body: tuple[TargetStatement, ...]
+    independent: tuple[tuple[str, int | None], ...] = ()
+    pipeline: Pipeline | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +202,7 @@ class Struct:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelArray:
-    """``channel type name[dimensions] __attribute__((depth(depth)));``."""
+    """A channel between kernels, or an array of them, with their depth."""
 
     name: str
     type: str
@@ -218,7 +239,7 @@ class KernelDefinition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelFile:
-    """A whole OpenCL file."""
+    """A whole file of kernels."""
 
     comment: tuple[str, ...]
     uses_double: bool
@@ -240,13 +261,15 @@ INDENT = "    "
 _WIDTH = 96
 
 
-def _own(expression: TargetExpression, show: Show) -> str | None:
-    """The expressions of OpenCL C."""
+def spelling(expression: TargetExpression, show: Show) -> str | None:
+    """The expressions of C."""
     match expression:
         case Subscript(base=base, indices=indices):
             return show(base, POSTFIX) + "".join(f"[{show(index)}]" for index in indices)
         case FieldOf(base=base, field=field):
             return f"{show(base, POSTFIX)}.{field}"
+        case MethodCall(base=base, method=method, arguments=arguments):
+            return f"{show(base, POSTFIX)}.{method}({', '.join(map(show, arguments))})"
         case CastTo(type=type, values=values):
             return f"({type})({', '.join(map(show, values))})"
         case ZeroInitializer():
@@ -254,9 +277,6 @@ def _own(expression: TargetExpression, show: Show) -> str | None:
         case FilledInitializer(value=value, count=count):
             return "{" + ", ".join([show(value)] * count) + "}"
     return None
-
-
-show = Spelling(_own).show
 
 
 def declarator(variable: TypedName | Declare | ChannelArray) -> str:
@@ -270,79 +290,107 @@ def dimensions(sizes: tuple[int, ...]) -> str:
     return "".join(f"[{size}]" for size in sizes)
 
 
-def lines(statements: Iterable[TargetStatement], level: int = 1) -> list[str]:
+class Pragmas(Protocol):
+    """How a dialect writes expressions, and lines around declarations and loops."""
+
+    def show(self, expression: TargetExpression, outer: int = 0) -> str: ...
+    def before_declaration(self, statement: Declare) -> list[str]: ...
+    def after_declaration(self, statement: Declare) -> list[str]: ...
+    def before_loop(self, loop: For) -> list[str]: ...
+    def inside_loop(self, loop: For | While) -> list[str]: ...
+
+
+def lines(statements: Iterable[TargetStatement], pragmas: Pragmas, level: int = 1) -> list[str]:
     """The statements as indented lines."""
-    return [line for statement in statements for line in _lines(statement, level)]
+    return [line for statement in statements for line in _lines(statement, pragmas, level)]
 
 
-def _lines(statement: TargetStatement, level: int) -> list[str]:
+def _lines(statement: TargetStatement, pragmas: Pragmas, level: int) -> list[str]:
     pad = INDENT * level
     match statement:
         case Declare(initial=initial, comment=comment):
-            value = "" if initial is None else f" = {show(initial)}"
+            value = "" if initial is None else f" = {pragmas.show(initial)}"
             remark = "" if comment is None else f"  // {one_line(comment)}"
-            return [*_attributes(statement, pad), f"{pad}{declarator(statement)}{value};{remark}"]
+            return [
+                *(pad + line for line in pragmas.before_declaration(statement)),
+                f"{pad}{declarator(statement)}{value};{remark}",
+                *(pad + line for line in pragmas.after_declaration(statement)),
+            ]
         case DeclareAll(type=type, variables=variables):
-            named = [f"{name} = {show(initial)}" for name, initial in variables]
+            named = [f"{name} = {pragmas.show(initial)}" for name, initial in variables]
             return _wrapped(f"{pad}{type} ", named, pad + INDENT)
         case Set(target=target, value=value):
-            return [f"{pad}{show(target)} = {show(value)};"]
+            return [f"{pad}{pragmas.show(target)} = {pragmas.show(value)};"]
         case Increment(target=target):
-            return [f"{pad}{show(target)}++;"]
+            return [f"{pad}{pragmas.show(target)}++;"]
         case Do(call=call):
-            return [f"{pad}{show(call)};"]
+            return [f"{pad}{pragmas.show(call)};"]
         case Return(value=value):
-            return [f"{pad}return {show(value)};"]
+            return [f"{pad}return {pragmas.show(value)};"]
         case Remark(text=text):
             return [f"{pad}// {one_line(text)}"]
         case If(otherwise=(_, *_)):
-            return _if_else(statement, level)
+            return _if_else(statement, pragmas, level)
         case Switch(value=value, cases=cases):
-            return [f"{pad}switch ({show(value)}) {{", *_cases(cases, level), f"{pad}}}"]
+            return [
+                f"{pad}switch ({pragmas.show(value)}) {{",
+                *_cases(cases, pragmas, level),
+                f"{pad}}}",
+            ]
         case While(condition=condition, body=body):
-            return _block(f"while ({show(condition)})", body, level)
+            return _block(
+                f"while ({pragmas.show(condition)})",
+                body,
+                pragmas,
+                level,
+                pragmas.inside_loop(statement),
+            )
         case If(condition=condition, then=(Set() | Increment() | Do() | Return() as only,)):
-            return [f"{pad}if ({show(condition)})", *_lines(only, level + 1)]
+            return [f"{pad}if ({pragmas.show(condition)})", *_lines(only, pragmas, level + 1)]
         case If(condition=condition, then=then):
-            return _block(f"if ({show(condition)})", then, level)
+            return _block(f"if ({pragmas.show(condition)})", then, pragmas, level)
         case For(name=name, start=start, stop=stop, body=body):
             test, step = (">=", "--") if statement.down else ("<", "++")
-            ends = f"{name} {test} {show(stop, PRECEDENCE['<'] + 1)}"
-            head = f"for (int {name} = {show(start)}; {ends}; {name}{step})"
-            pragmas = [f"{pad}#pragma unroll"] * statement.unroll
-            for array, apart in statement.independent:
-                within = "" if apart is None else f" safelen({apart})"
-                pragmas.append(f"{pad}#pragma ivdep array({array}){within}")
-            if statement.coalesced > 1:
-                pragmas.append(f"{pad}#pragma loop_coalesce {statement.coalesced}")
-            if _is_short(body):
-                return [*pragmas, pad + head, *lines(body, level + 1)]
-            return pragmas + _block(head, body, level)
+            ends = f"{name} {test} {pragmas.show(stop, PRECEDENCE['<'] + 1)}"
+            head = f"for (int {name} = {pragmas.show(start)}; {ends}; {name}{step})"
+            before = [pad + line for line in pragmas.before_loop(statement)]
+            inside = pragmas.inside_loop(statement)
+            if _is_short(body) and not inside:
+                return [*before, pad + head, *lines(body, pragmas, level + 1)]
+            return before + _block(head, body, pragmas, level, inside)
         case Forever(body=body):
             if _is_short(body):
-                return [f"{pad}while (1)", *lines(body, level + 1)]
-            return _block("while (1)", body, level)
+                return [f"{pad}while (1)", *lines(body, pragmas, level + 1)]
+            return _block("while (1)", body, pragmas, level)
     raise TypeError(f"cannot print {statement!r}")
 
 
-def _if_else(statement: If, level: int) -> list[str]:
+def _if_else(statement: If, pragmas: Pragmas, level: int) -> list[str]:
     """``if``, ``else if``, ``else``, all with braces."""
     pad = INDENT * level
-    printed = [f"{pad}if ({show(statement.condition)}) {{", *lines(statement.then, level + 1)]
+    printed = [
+        f"{pad}if ({pragmas.show(statement.condition)}) {{",
+        *lines(statement.then, pragmas, level + 1),
+    ]
     match statement.otherwise:
         case (If() as inner,):
-            first, *rest = _if_else(inner, level)
+            first, *rest = _if_else(inner, pragmas, level)
             return [*printed, f"{pad}}} else {first.lstrip()}", *rest]
         case ():
             return [*printed, f"{pad}}}"]
-    return [*printed, f"{pad}}} else {{", *lines(statement.otherwise, level + 1), f"{pad}}}"]
+    return [
+        *printed,
+        f"{pad}}} else {{",
+        *lines(statement.otherwise, pragmas, level + 1),
+        f"{pad}}}",
+    ]
 
 
-def _cases(cases: tuple[SwitchCase, ...], level: int) -> Iterator[str]:
+def _cases(cases: tuple[SwitchCase, ...], pragmas: Pragmas, level: int) -> Iterator[str]:
     pad = INDENT * level
     for case in cases:
         yield f"{pad}case {case.value}: {{  // {one_line(case.comment)}"
-        yield from lines(case.body, level + 1)
+        yield from lines(case.body, pragmas, level + 1)
         yield f"{pad}{INDENT}break;"
         yield f"{pad}}}"
 
@@ -369,13 +417,17 @@ def _is_short(body: tuple[TargetStatement, ...]) -> bool:
     return False
 
 
-def _attributes(statement: Declare, pad: str) -> list[str]:
-    """On a line of their own, before the declaration they belong to."""
-    if not statement.attributes:
-        return []
-    return [f"{pad}__attribute__(({', '.join(statement.attributes)}))"]
-
-
-def _block(head: str, body: tuple[TargetStatement, ...], level: int) -> list[str]:
+def _block(
+    head: str,
+    body: tuple[TargetStatement, ...],
+    pragmas: Pragmas,
+    level: int,
+    inside: Iterable[str] = (),
+) -> list[str]:
     pad = INDENT * level
-    return [f"{pad}{head} {{", *lines(body, level + 1), f"{pad}}}"]
+    return [
+        f"{pad}{head} {{",
+        *(f"{pad}{INDENT}{line}" for line in inside),
+        *lines(body, pragmas, level + 1),
+        f"{pad}}}",
+    ]

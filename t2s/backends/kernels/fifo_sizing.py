@@ -22,7 +22,7 @@ from math import prod
 import numpy as np
 
 from t2s.backends.base import Unsupported
-from t2s.backends.opencl_fpga.lockstep import (
+from t2s.backends.kernels.lockstep import (
     ChannelPort,
     LockstepNode,
     OutOfStep,

@@ -1,0 +1,58 @@
+"""Runs what is emitted in a child process with a time limit."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """The end of a child: its exit code (``None`` at the time limit), and all that it printed."""
+
+    code: int | None
+    output: str
+
+
+def run_child(
+    command: list[str],
+    folder: Path,
+    time_limit: float,
+    environment: Mapping[str, str] | None = None,
+) -> Ended:
+    """Run a program in its own process group, which does not outlive this call."""
+    log = folder / "log.txt"
+    with log.open("wb") as output:
+        child = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            ended = _wait(child, time_limit)
+        finally:
+            # before the child is reaped: until then its group's number is not reused
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            code = child.wait()
+    return Ended(code=code if ended else None, output=log.read_text(errors="replace"))
+
+
+def _wait(child: subprocess.Popen[bytes], time_limit: float) -> bool:
+    """Wait for the child or the time limit, without reaping; returns whether it ended."""
+    descriptor = os.pidfd_open(child.pid)
+    try:
+        ready, _, _ = select.select([descriptor], [], [], time_limit)
+    finally:
+        os.close(descriptor)
+    return bool(ready)

@@ -1,0 +1,135 @@
+"""The backend object: ``supports``, ``emit`` and ``run``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from t2s.backends.base import RunOptions, Unsupported, refusal
+from t2s.backends.kernels.design import analyze
+from t2s.backends.kernels.scope import KernelDesign
+from t2s.backends.vitis_hls.dialect import VITIS_HLS
+from t2s.backends.vitis_hls.emit import emit_files
+from t2s.backends.vitis_hls.runner import run_files
+from t2s.backends.vitis_hls.top import top_design
+from t2s.core.gc_pause import gc_paused
+from t2s.core.ops import Array
+from t2s.graph.arrays import check_graph_inputs
+from t2s.graph.body import Load, Store, by_lanes
+from t2s.graph.graph import Graph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VitisHLSBackend:
+    """C++ for Vitis HLS, with a test bench, host programs and the files of a build."""
+
+    name: str = "vitis_hls"
+    timed: bool = False
+
+    @gc_paused()
+    def supports(self, graph: Graph) -> list[Unsupported]:
+        """Every reason why ``emit`` refuses a graph; empty if it does not."""
+        result = analyzed(graph)
+        return result if isinstance(result, list) else []
+
+    @gc_paused()
+    def emit(self, graph: Graph) -> Mapping[str, str]:
+        """The C++, a test bench, two host programs, and the files of a build.
+
+        Raises ``UnsupportedError`` if ``supports`` is not empty.
+        """
+        design = analyzed(graph)
+        if isinstance(design, list):
+            raise refusal(self.name, graph, design)
+        return emit_files(graph, top_design(design))
+
+    def run(
+        self,
+        graph: Graph,
+        inputs: Mapping[str, Array] | None,
+        parameters: Mapping[str, Array],
+        options: RunOptions,
+    ) -> Simulated:
+        """Compile with g++ and run, for the values; there are no cycles."""
+        outputs = emulate(
+            graph,
+            inputs or {},
+            parameters,
+            time_limit=options.time_limit,
+            exact_depths=options.exact_depths,
+        )
+        return Simulated(outputs)
+
+
+BACKEND = VitisHLSBackend()
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """The result of a C simulation: values, but no cycles."""
+
+    outputs: dict[str, Array]
+
+
+def emulate(
+    graph: Graph,
+    inputs: Mapping[str, Array],
+    parameters: Mapping[str, Array] | None = None,
+    *,
+    time_limit: float = 60.0,
+    exact_depths: bool = False,
+) -> dict[str, Array]:
+    """Compile a design with g++ and run its test bench, and return its output tensors by name.
+
+    ``inputs`` and ``parameters`` have every input tensor and scalar by name.  Streams are deeper
+    than on hardware, which is faster, unless ``exact_depths`` requests the emitted depths: then a
+    design that deadlocks for want of depth does so here.
+
+    Raises ``UserError`` if the inputs do not fit, ``UnsupportedError`` if the backend cannot emit
+    the graph, and ``SimulationError`` if there is no g++, if it refuses the files, and if the
+    design deadlocks or is not done after ``time_limit`` seconds.
+    """
+    design = analyzed(graph)
+    if isinstance(design, list):
+        raise refusal(BACKEND.name, graph, design)
+    arrays, scalars = check_graph_inputs(graph, inputs, parameters or {})
+    top = top_design(design)
+    files = emit_files(graph, top)
+    return run_files(
+        graph, top, files, arrays, scalars, time_limit=time_limit, exact_depths=exact_depths
+    )
+
+
+def analyzed(graph: Graph) -> KernelDesign | list[Unsupported]:
+    """The design with every decision made, or every problem."""
+    return _unsupported(graph) or analyze(VITIS_HLS, graph)
+
+
+def _unsupported(graph: Graph) -> list[Unsupported]:
+    """What the kernels would take, but C++ for Vitis HLS does not have yet."""
+    problems = [
+        Unsupported(
+            subject=f"node {machine.name!r}",
+            why="machines, whose control depends on data, are not supported in Vitis HLS yet",
+            location=machine.location,
+        )
+        for machine in graph.machines
+    ]
+    loaded: dict[str, None] = {}
+    stored: dict[str, None] = {}
+    for node in graph.pe_arrays:
+        for statement in node.body:
+            match statement:
+                case Load(tensor=tensor, indices=indices) | Store(tensor=tensor, indices=indices):
+                    (loaded if isinstance(statement, Load) else stored)[tensor] = None
+                    if by_lanes(indices):
+                        why = "gathers and scatters are not supported in Vitis HLS"
+                        where = node.location
+                        subject = f"node {node.name!r}"
+                        problems.append(Unsupported(subject=subject, why=why, location=where))
+    for name in stored:
+        if name in loaded:
+            why = "tensors that are stored and loaded again are not supported in Vitis HLS yet"
+            location = graph.tensor(name).location
+            problems.append(Unsupported(subject=f"tensor {name!r}", why=why, location=location))
+    return problems

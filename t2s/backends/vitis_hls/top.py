@@ -1,0 +1,294 @@
+"""The top function of a design: a dataflow region of streams and calls, and its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+from t2s.backends.kernels.comments import file_comment
+from t2s.backends.kernels.design import channels_of, lower_kernels, structs_of
+from t2s.backends.kernels.kernel_ast import (
+    ChannelArray,
+    HelperFunction,
+    KernelDefinition,
+    Struct,
+    TypedName,
+)
+from t2s.backends.kernels.kernels import arguments_of
+from t2s.backends.kernels.links import Bundle, Separate
+from t2s.backends.kernels.lockstep import LockstepNode
+from t2s.backends.kernels.memory_ports import accesses_per_firing, wide_tensors
+from t2s.backends.kernels.operators import Helpers
+from t2s.backends.kernels.scope import FileScope, KernelDesign, file_scope, file_stem
+from t2s.backends.text.identifiers import Identifiers
+from t2s.backends.vitis_hls.dialect import VITIS_HLS
+from t2s.core.types import Type
+from t2s.graph.body import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port:
+    """A pointer argument of the top: a tensor as one function uses it, with a bundle of its own.
+
+    ``elements`` counts those of the tensor, ``depth`` words of the port, which are vectors of
+    ``lanes`` elements.
+    """
+
+    name: str
+    tensor: str
+    stored: bool
+    elements: int
+    lanes: int
+
+    @property
+    def depth(self) -> int:
+        return max(1, self.elements // self.lanes)
+
+    @property
+    def bundle(self) -> str:
+        return f"gmem_{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call of a function in the top."""
+
+    function: str
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buffer:
+    """A tensor in memory as a test bench has it: a variable ``name``, and ``file`` without .bin."""
+
+    tensor: str
+    name: str
+    file: str
+    type: str
+    elements: int
+    role: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scalar:
+    """A scalar argument of the top; ``parameter`` is its name in the graph.
+
+    A test bench has a ``variable`` for it, and a ``file`` without .bin.
+    """
+
+    parameter: str
+    name: str
+    type: str
+    variable: str
+    file: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopDesign:
+    """All that the files of a design say: files of names that start with ``stem``.
+
+    ``function`` is the top, which no function of a node is called like.
+    """
+
+    stem: str
+    function: str
+    name: str
+    comment: tuple[str, ...]
+    structs: tuple[Struct, ...]
+    helpers: tuple[HelperFunction, ...]
+    functions: tuple[KernelDefinition, ...]
+    streams: tuple[ChannelArray, ...]
+    parameters: tuple[TypedName, ...]
+    ports: tuple[Port, ...]
+    calls: tuple[Call, ...]
+    buffers: tuple[Buffer, ...]
+    scalars: tuple[Scalar, ...]
+    has_circle: bool
+
+    def buffer_of(self, tensor: str) -> Buffer:
+        """The buffer of a tensor."""
+        return next(buffer for buffer in self.buffers if buffer.tensor == tensor)
+
+    def group_of(self, tensor: str) -> int:
+        """The number of the first argument that is a pointer to the tensor."""
+        return next(at for at, port in enumerate(self.ports) if port.tensor == tensor)
+
+
+def top_design(design: KernelDesign) -> TopDesign:
+    """The functions of a design, and the top that calls them."""
+    scope, helpers = file_scope(design), Helpers(VITIS_HLS)
+    kernels = lower_kernels(design, scope, helpers)
+    streams = channels_of(design, scope)
+    stem = file_stem(VITIS_HLS, design.graph)
+    taken = (*scope.kernels.values(), *scope.visible)
+    top = stem
+    while top in taken:
+        top = f"{top}_top"
+    taken = (*taken, top)
+    identifiers = VITIS_HLS.variables(taken)
+    bench, files = VITIS_HLS.variables((top, "folder")), VITIS_HLS.variables()
+    buffers = _buffers(design, bench, files)
+    scalars = tuple(
+        Scalar(
+            parameter=parameter.name,
+            name=identifiers.fresh(parameter.name),
+            type=VITIS_HLS.scalar_name(parameter.type),
+            variable=bench.fresh(f"{parameter.name}_data"),
+            file=files.fresh(parameter.name),
+        )
+        for parameter in design.graph.parameters
+    )
+    users: dict[str, list[str]] = {}
+    for node in design.nodes.values():
+        for tensor in arguments_of(design, node)[0]:
+            users.setdefault(tensor, []).append(node.name)
+    ports: list[Port] = []
+    calls: dict[str, Call] = {}
+    functions: list[KernelDefinition] = []
+    named = {scalar.parameter: scalar.name for scalar in scalars}
+    for kernel, graph_node in zip(kernels, design.graph.nodes, strict=True):
+        node = design.nodes[graph_node.name]
+        tensors, used = arguments_of(design, node)
+        own: list[Port] = []
+        for tensor in tensors:
+            wanted = tensor if len(users[tensor]) == 1 else f"{tensor}_{node.name}"
+            wanted = f"{wanted}_memory" if VITIS_HLS.variable_name(wanted) in taken else wanted
+            own.append(_port(design, node, tensor, identifiers.fresh(wanted)))
+        ports += own
+        taken_streams = _streams_of(design, node)
+        functions.append(_with_streams(kernel, own, node, design, scope, streams, taken_streams))
+        calls[node.name] = Call(
+            function=kernel.name,
+            arguments=(
+                *(port.name for port in own),
+                *(named[scalar.name] for scalar in used),
+                *(scope.channels[name] for name in taken_streams),
+            ),
+        )
+    order, has_circle = _order(design)
+    by_name = dict(zip((node.name for node in design.graph.nodes), functions, strict=True))
+    return TopDesign(
+        stem=stem,
+        function=top,
+        name=design.graph.name,
+        comment=file_comment(
+            design,
+            scope,
+            language="C++ for Vitis HLS",
+            units="Functions (one for each node, whose PEs are the unrolled loops inside):",
+            usage=(
+                "Values, with g++ alone: make csim",
+                "On a machine with Vitis: make synth, make cosim, make xo, make hw",
+            ),
+        ),
+        structs=structs_of(design, scope),
+        helpers=helpers.functions,
+        functions=tuple(by_name[name] for name in order),
+        streams=streams,
+        parameters=(
+            *(_parameter(design, port) for port in ports),
+            *(TypedName(type=scalar.type, name=scalar.name) for scalar in scalars),
+        ),
+        ports=tuple(ports),
+        calls=tuple(calls[name] for name in order),
+        buffers=buffers,
+        scalars=scalars,
+        has_circle=has_circle,
+    )
+
+
+def _port(design: KernelDesign, node: LockstepNode, tensor: str, name: str) -> Port:
+    return Port(
+        name=name,
+        tensor=tensor,
+        stored=any(isinstance(s, Store) and s.tensor == tensor for s in node.body),
+        elements=prod(design.graph.tensor(tensor).allocated),
+        lanes=wide_tensors(design, node).get(tensor, 1),
+    )
+
+
+def _type_of(design: KernelDesign, port: Port) -> Type:
+    return design.graph.tensor(port.tensor).type.with_lanes(port.lanes)
+
+
+def _parameter(design: KernelDesign, port: Port) -> TypedName:
+    return VITIS_HLS.tensor_parameter(
+        port.name, _type_of(design, port), stored=port.stored, shared=False
+    )
+
+
+def _streams_of(design: KernelDesign, node: LockstepNode) -> list[str]:
+    """The streams that a function reads, then those that it writes."""
+    names = (*node.receives, *node.sends)
+    return [name for name in names if isinstance(design.link(name), Bundle | Separate)]
+
+
+def _with_streams(
+    kernel: KernelDefinition,
+    ports: Iterable[Port],
+    node: LockstepNode,
+    design: KernelDesign,
+    scope: FileScope,
+    streams: Iterable[ChannelArray],
+    names: Iterable[str],
+) -> KernelDefinition:
+    """The function with its streams as parameters, and a comment on its use of memory."""
+    by_name: Mapping[str, ChannelArray] = {stream.name: stream for stream in streams}
+    parameters = [_stream_parameter(by_name[scope.channels[name]]) for name in names]
+    counts = accesses_per_firing(node, wide_tensors(design, node))
+    comment = [*kernel.comment, *(_use(port, counts[port.tensor]) for port in ports)]
+    return replace(
+        kernel, parameters=(*kernel.parameters, *parameters), comment=tuple(comment), once=True
+    )
+
+
+def _stream_parameter(stream: ChannelArray) -> TypedName:
+    if not stream.dimensions:
+        return TypedName(type=f"hls::stream<{stream.type}> &", name=stream.name)
+    name = f"(&{stream.name})"
+    type = f"hls::stream<{stream.type}, {stream.depth}>"
+    return TypedName(type=type, name=name, dimensions=stream.dimensions)
+
+
+def _use(port: Port, count: int) -> str:
+    verb = "stores" if port.stored else "loads"
+    if count == 1:
+        count_text = "1 element" if port.lanes == 1 else f"1 vector of {port.lanes} elements"
+    else:
+        count_text = f"{count} {'elements' if port.lanes == 1 else 'vectors'}"
+    each = "" if count == 1 else ", one in a cycle"
+    use = f"{verb} {count_text} of {port.tensor} per firing on {port.bundle}{each}"
+    return f"  memory: {use}: II {count}"
+
+
+def _order(design: KernelDesign) -> tuple[list[str], bool]:
+    """Nodes so that senders come before receivers where that is possible; whether it is not."""
+    names = [node.name for node in design.graph.nodes]
+    before: dict[str, set[str]] = {name: set() for name in names}
+    for link in design.links.by_channel.values():
+        if isinstance(link, Bundle | Separate):
+            before[link.channel.sink].add(link.channel.source)
+    order: list[str] = []
+    waiting = list(names)
+    while waiting:
+        ready = next((name for name in waiting if before[name] <= set(order)), None)
+        if ready is None:
+            return order + waiting, True
+        order.append(ready)
+        waiting.remove(ready)
+    return order, False
+
+
+def _buffers(design: KernelDesign, bench: Identifiers, files: Identifiers) -> tuple[Buffer, ...]:
+    return tuple(
+        Buffer(
+            tensor=tensor.name,
+            name=bench.fresh(f"{tensor.name}_data"),
+            file=files.fresh(tensor.name),
+            type=VITIS_HLS.scalar_name(tensor.type),
+            elements=prod(tensor.allocated),
+            role=tensor.role.value,
+        )
+        for tensor in design.graph.tensors
+    )

@@ -1,0 +1,438 @@
+"""The emitted C++ for Vitis HLS, compiled by g++, against the meaning of the graph, bit for bit.
+
+Streams are as deep as the text says, so a depth that does not suffice is a deadlock.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import t2s
+from t2s.backends.vitis_hls import BACKEND, SimulationError, backend, emulate, runner
+from t2s.backends.vitis_hls.top import TopDesign, top_design
+from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.types import BFloat, Float, Int, Type, UInt
+from t2s.graph.graph import Graph
+from t2s.graph.interpret import interpret_graph
+from tests.backends import designs
+from tests.backends.buffers import double_buffer
+from tests.backends.test_opencl_emulator import random_inputs
+from tests.backends.test_opencl_machines import merging
+from tests.backends.triangles import triangular_array
+from tests.examples.systolic import Sizes, dot_product
+from tests.examples.systolic import random_inputs as random_values
+from tests.examples.test_golden_opencl import SMALLEST, module_of
+from tests.hand_graphs import systolic_gemm
+from tests.spatial.test_host import systolic
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+Array = Any
+
+
+def check(graph: Graph, parameters: Mapping[str, Array] | None = None) -> None:
+    inputs = random_inputs(graph)
+    expected = interpret_graph(graph, inputs, parameters)
+    outputs = emulate(graph, inputs, parameters, exact_depths=True)
+    assert outputs.keys() == expected.keys()
+    for name, value in expected.items():
+        assert outputs[name].dtype == value.dtype
+        np.testing.assert_array_equal(outputs[name], value)
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        systolic_gemm(2, 3, 4, tile_rows=2, tile_columns=2, lanes=4, element=Float(32)),
+        designs.triangular(per_pe=True),
+        designs.feedback_loop(),
+        designs.reconvergent(),
+        double_buffer(writes=2, repeats=2, pes=2, lanes=10),
+    ],
+    ids=lambda graph: graph.name,
+)
+def test_values(graph: Graph) -> None:
+    check(graph)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "graph",
+    [
+        designs.relay_chain(),
+        designs.serial_feeder(),
+        designs.serial_feeder(pes=5, block=4, rounds=5, extra=2),
+        designs.scatter_gather(),
+        designs.triangular(),
+        designs.running_total(),
+        designs.leftwards(),
+        designs.circulating(),
+        designs.circulating(uneven=True),
+        double_buffer(periods=2),
+        triangular_array(4, 3),
+    ],
+    ids=lambda graph: graph.name,
+)
+def test_more_values(graph: Graph) -> None:
+    check(graph)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shape", "tile", "lanes", "element"),
+    [
+        ((1, 1, 5), (1, 1), 1, Int(32)),
+        ((2, 2, 2), (1, 2), 3, Int(8)),
+        ((2, 2, 2), (2, 1), 5, UInt(16)),
+        ((3, 3, 2), (1, 5), 16, Float(32)),
+        ((1, 2, 3), (2, 2), 10, Float(64)),
+        ((1, 1, 2), (40, 26), 1, Float(32)),
+        ((1, 1, 2), (1, 1), 128, Float(32)),
+    ],
+)
+def test_gemm(
+    shape: tuple[int, int, int], tile: tuple[int, int], lanes: int, element: Type
+) -> None:
+    rows, columns = tile
+    check(systolic_gemm(*shape, tile_rows=rows, tile_columns=columns, lanes=lanes, element=element))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*SMALLEST, "lu", "pairhmm"])
+def test_examples(name: str) -> None:
+    """Ragged nests, several stages, feedback between functions."""
+    module = module_of(name)
+    tiny = (module.TINY,) if hasattr(module, "TINY") else ()
+    graph = t2s.lower(module.design(*(SMALLEST.get(name) or tiny)))
+    check(graph, {p.name: p.type.numpy.type(2) for p in graph.parameters})
+
+
+@pytest.mark.slow
+def test_scalars() -> None:
+    check(designs.scaled(Int(16)), {"alpha": np.int16(7), "count": np.int32(3)})
+
+
+def test_the_verb_takes_a_func() -> None:
+    """Vectors fill the ports of memory."""
+    func = dot_product(t2s.Int(32), Sizes(rows=2, columns=3, tile=(2, 1), steps=3, lanes=4))
+    inputs = random_values(func.lower())
+    found = func.emulate(inputs, backend="vitis_hls")
+    np.testing.assert_array_equal(found["C"], inputs["A"] @ inputs["B"].T)
+
+
+@pytest.mark.slow
+def test_functions_on_the_host() -> None:
+    """Layouts are those of the user's arrays; the top is not called like a function of a node."""
+    func = systolic()
+    graph = func.lower()
+    text = BACKEND.emit(graph)["C.cpp"]
+    assert 'extern "C" void C_top(const int32_x2 *A_serializer, ' in text
+    assert "loads 2 vectors of A_serializer per firing" in text
+    shapes = {tensor.array: tensor.shape for tensor in graph.tensors}
+    random = np.random.default_rng(1)
+    inputs = {name: random.integers(-9, 9, shapes[name], np.int32) for name in "AB"}
+    found = func.emulate(inputs, backend="vitis_hls", exact_depths=True)
+    np.testing.assert_array_equal(found["C"], t2s.interpret(func, inputs))
+
+
+# ----------------------------------------------------------------------------------- text
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        systolic_gemm(2, 3, 4, tile_rows=2, tile_columns=2, lanes=4, element=Float(32)),
+        designs.triangular(per_pe=True),
+        designs.feedback_loop(),
+    ],
+    ids=lambda graph: graph.name,
+)
+def test_text(graph: Graph, golden: Any) -> None:
+    golden(f"vitis_hls/{graph.name}.cpp", BACKEND.emit(graph)[f"{graph.name}.cpp"])
+
+
+def write(graph: Graph, folder: Path) -> TopDesign:
+    for path, text in BACKEND.emit(graph).items():
+        (folder / path).parent.mkdir(exist_ok=True)
+        (folder / path).write_text(text)
+    design = backend.analyzed(graph)
+    assert not isinstance(design, list)
+    return top_design(design)
+
+
+def test_no_warnings_and_a_build_with_make(tmp_path: Path) -> None:
+    for number, graph in enumerate((designs.triangular(), designs.scaled(Int(16)))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        stem = write(graph, folder).stem
+        strict = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas"]
+        command = ["g++", *strict, "-fsyntax-only", "-I.", "-It2s_sim", f"{stem}.cpp"]
+        subprocess.run([*command, f"{stem}_tb.cpp"], cwd=folder, check=True)
+    if shutil.which("make") is not None:
+        made = subprocess.run(
+            ["make", "csim"], cwd=folder, capture_output=True, text=True, check=True
+        )
+        assert "y: 4 elements, sum" in made.stdout
+
+
+def test_a_wide_array_has_the_same_text() -> None:
+    """The number of PEs is a number in the text: 10 x 26 PEs take no more lines than 2 x 2."""
+    small, large = (
+        BACKEND.emit(systolic_gemm(1, 1, 4, tile_rows=rows, tile_columns=columns, lanes=1))
+        for rows, columns in ((2, 2), (10, 26))
+    )
+    lengths = [len(files["gemm.cpp"].splitlines()) for files in (small, large)]
+    assert lengths[0] <= 170
+    assert lengths[1] <= lengths[0] * 1.1
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("V", "V"),
+        ("read", "read_"),
+        ("main", "main_"),
+        ("class", "class_"),
+        ("DATAFLOW", "DATAFLOW_"),
+        ("float_x4", "float_x4_"),
+        ("sum_int32_t", "sum_int32_t_"),
+        ("t2s_process", "v_t2s_process"),
+        ("a__b", "a_b"),
+    ],
+)
+def test_identifiers(name: str, expected: str) -> None:
+    assert backend.VITIS_HLS.identifier(name) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["V", "read", "write", "main", "DATAFLOW", "gemm", "stream"])
+def test_names_of_nodes_and_tensors(name: str) -> None:
+    """A user may call a function, a tensor and the design like anything in C++."""
+    A, B = t2s.ImageParam(t2s.Int(32), 1, name="A"), t2s.Func(name)
+    i = t2s.Var("i")
+    B[i] = A[i] + 1
+    B.bound(i, 0, 5)
+    check(t2s.lower(B.isolate_producer(A, t2s.Func(f"{name}_in"))))
+
+
+def test_every_rule_of_the_dialect() -> None:
+    """From the tree: two ends of each stream, and a pipeline in every innermost loop."""
+    for graph in (designs.reconvergent(), designs.triangular(), double_buffer(periods=2)):
+        design = backend.analyzed(graph)
+        assert not isinstance(design, list)
+        top = top_design(design)
+        used = [name for call in top.calls for name in call.arguments]
+        for stream in top.streams:
+            assert used.count(stream.name) == 2
+        for port in top.ports:
+            assert used.count(port.name) == 1
+        for function in top.functions:
+            pipelines = [loop for loop in _loops(function.body) if loop.pipeline is not None]
+            assert len(pipelines) == 1
+            assert not [loop for loop in _loops(pipelines[0].body) if not loop.unroll]
+            memory = any("*" in parameter.type for parameter in function.parameters)
+            assert pipelines[0].pipeline.memory == memory
+
+
+def _loops(statements: Any) -> list[Any]:
+    found: list[Any] = []
+    for statement in statements:
+        if hasattr(statement, "pipeline"):
+            found.append(statement)
+        for part in ("body", "then", "otherwise"):
+            found += _loops(getattr(statement, part, ()))
+    return found
+
+
+def test_intervals_of_memory() -> None:
+    """Accesses of a firing on one bundle take a cycle each: in the comment and the pipeline."""
+    text = BACKEND.emit(systolic_gemm(8, 2, 4, tile_rows=2, tile_columns=2, lanes=4))["gemm.cpp"]
+    load = text[text.index("// A_load") : text.index("// B_load")]
+    assert "loads 8 vectors of A per firing on gmem_A, one in a cycle: II 8" in load
+    assert "#pragma HLS PIPELINE II=8\n" in load
+
+
+# ------------------------------------------------------------------------ what goes wrong
+
+
+def changed_files(monkeypatch: pytest.MonkeyPatch, change: Callable[[str], str]) -> None:
+    """Let ``emulate`` compile other text than it would."""
+    files = backend.emit_files
+
+    def changed(graph: Graph, top: TopDesign) -> dict[str, str]:
+        return {path: change(text) for path, text in files(graph, top).items()}
+
+    monkeypatch.setattr(backend, "emit_files", changed)
+
+
+def test_a_deadlock_names_functions_and_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = designs.serial_feeder()
+    inputs = random_inputs(graph)
+    changed_files(
+        monkeypatch, lambda text: text.replace("hls::stream<int32_t, 3>", "hls::stream<int32_t, 1>")
+    )
+    begun = time.process_time()
+    with pytest.raises(SimulationError) as caught:
+        emulate(graph, inputs, exact_depths=True)
+    assert time.process_time() - begun < 1
+    message = str(caught.value)
+    assert message.startswith("'serial_feeder' deadlocks in C simulation\n")
+    assert re.search(r"waiting: feeder writes feed\[\d\]", message)
+    assert re.search(r"waiting: \w+ reads feed\[\d\]", message)
+    deep = emulate(graph, inputs)  # deeper streams, as by default
+    for name, value in interpret_graph(graph, inputs).items():
+        np.testing.assert_array_equal(deep[name], value)
+
+
+def refused(graph: Graph) -> str:
+    with pytest.raises(UnsupportedError) as caught:
+        BACKEND.emit(graph)
+    return str(caught.value).splitlines()[0]
+
+
+def test_refusals() -> None:
+    start = "the vitis_hls backend cannot emit "
+    assert refused(designs.through_memory()) == (
+        f"{start}'through_memory': tensor 'kept': tensors that are stored and loaded again are not "
+        "supported in Vitis HLS yet"
+    )
+    for type in (Float(16), BFloat(16)):
+        graph = designs.scaled(type)
+        assert f"{type} is not supported in Vitis HLS yet; use float32" in refused(graph)
+    assert "machines, whose control depends on data, are not supported" in refused(merging())
+
+
+def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = designs.running_total()
+    monkeypatch.setattr(runner.shutil, "which", lambda name: None)
+    with pytest.raises(UserError) as caught:
+        emulate(graph, random_inputs(graph))
+    assert str(caught.value).splitlines() == [
+        "no C++ compiler is installed",
+        "  expected: g++ or clang++ on the path",
+        "  hint:     on Debian: apt install g++",
+    ]
+
+
+def test_the_time_limit_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = "    const char *folder ="
+    endless = "    for (volatile int i = 0; i < 1; i = 0) {}\n"
+    changed_files(monkeypatch, lambda text: text.replace(first, endless + first))
+    graph = designs.running_total()
+    with pytest.raises(SimulationError, match=r"was not done in C simulation after 0.5 s"):
+        emulate(graph, random_inputs(graph), time_limit=0.5)
+
+
+def test_a_compiler_that_fails_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = designs.running_total()
+    monkeypatch.setattr(runner, "FLAGS", ("-no-such-option",))
+    with pytest.raises(SimulationError, match="no-such-option"):
+        emulate(graph, random_inputs(graph))
+
+
+def test_inputs_are_checked() -> None:
+    graph = designs.running_total()
+    inputs = random_inputs(graph)
+    name = next(iter(inputs))
+    with pytest.raises(UserError, match=name):
+        emulate(graph, {name: inputs[name][:-1]})
+    with pytest.raises(UserError, match="is not emulated"):
+        t2s.emulate(graph, inputs, backend="verilog")
+
+
+# ----------------------------------------------------------------------------- the host
+
+
+FAKE_PYXRT = '''
+import numpy as np, sys, subprocess, pathlib
+
+class xclBOSyncDirection:
+    XCL_BO_SYNC_BO_TO_DEVICE, XCL_BO_SYNC_BO_FROM_DEVICE = 0, 1
+
+class xclbin:
+    def __init__(self, path):
+        if not pathlib.Path(path).exists():
+            raise RuntimeError(f"No such file {path}")
+
+class device:
+    def __init__(self, number): ...
+    def load_xclbin(self, xclbin): return "uuid"
+
+class bo:
+    normal = 0
+    def __init__(self, device, size, flags, group):
+        self.data, self.group = bytearray(size), group
+    def write(self, data, seek): self.data[seek : seek + len(data)] = data
+    def read(self, size, skip): return np.frombuffer(bytes(self.data[skip : skip + size]), np.int8)
+    def sync(self, direction, size, offset): ...
+
+class _Run:
+    def wait(self): ...
+
+class kernel:
+    shared = 0
+    def __init__(self, device, uuid, name, mode): self.name = name
+    def group_id(self, argument): return argument
+    def __call__(self, *arguments):
+        """The last pointer becomes twice the first one, times the last scalar."""
+        pointers = [a for a in arguments if isinstance(a, bo)]
+        scalars = [a for a in arguments if not isinstance(a, bo)]
+        first = np.frombuffer(bytes(pointers[0].data), np.int32)
+        found = (first * scalars[0] if scalars else first).astype(np.int32)
+        pointers[-1].data[: found.nbytes] = found.tobytes()[: len(pointers[-1].data)]
+        return _Run()
+'''
+
+
+def test_host_program_in_python(tmp_path: Path) -> None:
+    """Against a pyxrt that multiplies by the first scalar; and ``--pack`` for the test bench."""
+    graph = designs.scaled(Int(32))
+    top = write(graph, tmp_path)
+    (tmp_path / "pyxrt.py").write_text(textwrap.dedent(FAKE_PYXRT))
+    x = np.array([3, -4, 5, 6], np.int32)
+    np.savez(tmp_path / "inputs.npz", x=x, alpha=np.int32(2), count=np.int32(4))
+    (tmp_path / "kernel.xclbin").write_text("")
+
+    def host(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, f"{top.stem}_host.py", *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    run = host("--xclbin", "kernel.xclbin", "--inputs", "inputs.npz", "--outputs", "out.npz")
+    assert run.returncode == 0, run.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npz")["y"], 2 * x)
+    assert host("--pack", "data", "--inputs", "inputs.npz").returncode == 0
+    np.testing.assert_array_equal(np.fromfile(tmp_path / "data" / "x.bin", np.int32), x)
+    for arguments, said in (
+        (("--xclbin", "none.xclbin", "--inputs", "inputs.npz"), "No such file none.xclbin"),
+        (("--xclbin", "kernel.xclbin"), "not given: x, alpha, count"),
+        (("--inputs", "inputs.npz"), "--xclbin or --pack is needed"),
+        (("--xclbin", "kernel.xclbin", "--inputs", "none.npz"), "none.npz"),
+    ):
+        failed = host(*arguments)
+        assert failed.returncode == 1
+        assert len(failed.stderr.splitlines()) == 1
+        assert said in failed.stderr
+    np.savez(tmp_path / "inputs.npz", x=x[:3], alpha=np.int32(2), count=np.int32(4))
+    failed = host("--pack", "data", "--inputs", "inputs.npz")
+    assert "x must have shape (4,), not (3,)" in failed.stderr
+
+
+def test_host_program_in_cpp(tmp_path: Path) -> None:
+    if not Path("/usr/include/xrt/xrt_kernel.h").exists():
+        pytest.skip("libxrt-dev is not installed")
+    stem = write(designs.scaled(Int(32)), tmp_path).stem
+    command = ["g++", "-std=c++17", f"{stem}_host.cpp", "-lxrt_coreutil", "-pthread", "-o", "host"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    failed = subprocess.run([tmp_path / "host"], capture_output=True, text=True, check=False)
+    assert failed.returncode == 1
+    assert failed.stderr.startswith("usage:")
