@@ -2,9 +2,10 @@
 
 In goes a Func without directives: ``C[i, j] = c`` and ``C[i, j] += term``, the same with ``min``,
 ``max``, a product or a difference instead of a sum, or with another step from one value to the next
-(``C[i] = C[i] * x[i] + c[k]``), or ``C[i, j] = term`` alone.  Out comes a ``Contraction``: its loops
-with their extents, and its operands with the loops that each of them varies along.  Everything that
-spaces and bounds need to know about a definition is in it.
+(``C[i] = C[i] * x[i] + c[k]``), or ``C[i, j] = term`` alone.
+
+Out comes a ``Contraction``: its loops with their extents, and its operands with the loops that each
+of them varies along.  Everything that spaces and bounds need to know about a definition is in it.
 
 Refused, with the user's line: several updates, updates without an RDom, or that read the Func
 itself at other elements,
