@@ -40,8 +40,8 @@ _MOST_ESTIMATED, _ALIKE = 64, 4
 since estimates are wrong for whole kinds of designs."""
 
 
-MOST_STEPS = 1_000_000_000
-"""Cycles of single PEs that a run may step through, some two seconds, before other points are
+MOST_STEPS = 500_000_000
+"""Cycles of single PEs that a run may step through, about a second, before other points are
 tried; what repeats is not stepped through."""
 
 
