@@ -80,7 +80,7 @@ ROWS = {
     "mttkrp": Published(
         module="examples/mttkrp/mttkrp.py",
         sizes="PUBLISHED",
-        define=lambda shape, sums: mttkrp(*shape, (sums[0], sums[1])),
+        define=lambda shape, sums: mttkrp(shape[0], shape[1], (sums[0], sums[1])),
         reductions=(256, 512),
     ),
     "ttm": Published(
