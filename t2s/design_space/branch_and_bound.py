@@ -64,6 +64,10 @@ Measure = Callable[[Point, Cut], Outcome]
 """Lowers and runs a point."""
 
 
+_GRACE = 0.5
+"""Seconds after the end of a search in which a first point is looked for: it may be known."""
+
+
 class Objective(Enum):
     """What a search looks for."""
 
@@ -593,9 +597,9 @@ class _Queue:
         while (bound := self.family) is not None:
             if self.heap and bound >= self.heap[0].key[0]:
                 break
-            # bounds of families say less of energy, so that many of them are looked at
-            late = self.state.minimized is not None and monotonic() > self.until
-            if (late and self.heap) or bound > self.state.limit:
+            # families whose bounds say little may be many; at least one is looked at
+            late = monotonic() > self.until + (0 if self.heap else _GRACE)
+            if (late and self.state.tried) or bound > self.state.limit:
                 break
             row = int(self.order[self.batches])
             self.batches += 1
