@@ -115,6 +115,7 @@ def _record(found: Found, file: str) -> dict[str, Any]:
         "lower_bound": found.lower_bound,
         "gap": found.gap,
         "complete": found.complete,
+        "smallest": found.smallest,
         "ended": found.ending.value,
         "space": found.space,
         "tried": found.tried,

@@ -41,8 +41,8 @@ _MOST_ESTIMATED, _ALIKE = 64, 4
 since estimates are wrong for whole kinds of designs."""
 
 
-MOST_STEPS = 4_000_000_000
-"""Cycles of single PEs that a run may step through, some two seconds, before other points are
+MOST_STEPS = 500_000_000
+"""Cycles of single PEs that a run may step through, about a second, before other points are
 tried; what repeats is not stepped through."""
 
 
@@ -63,6 +63,10 @@ NEVER = Cut()
 
 Measure = Callable[[Point, Cut], Outcome]
 """Lowers and runs a point."""
+
+
+_GRACE = 0.5
+"""Seconds after the end of a search in which a first point is looked for: it may be known."""
 
 
 class Objective(Enum):
@@ -131,6 +135,7 @@ class Search:
     undecided: points whose workers died, or whose runs were cut short too soon to tell.
     left: the least bound of all points that were not timed; ``None`` if there are none.
     complete: whether no point is left that could be better.
+    smallest: whether none is left, either, that could be as fast with fewer blocks.
     ending, problem: why it ended; what is known of an executor that is gone.
     """
 
@@ -146,6 +151,7 @@ class Search:
     undecided: list[Candidate] = field(default_factory=list)
     left: float | None = None
     complete: bool = False
+    smallest: bool = False
     ending: Ending = Ending.FINISHED
     problem: str = ""
     _front: list[tuple[int, int, int, int]] = field(default_factory=list)
@@ -248,17 +254,25 @@ class Search:
 
     def open(self, value: Any, costs: Costs) -> Any:
         """Which rows may be better than all that was timed."""
-        rows = value < self.limit
         if self.objective is Objective.FRONT:
-            rows = rows & ~self._dominated(costs.bound, costs.dsp, costs.ram, costs.bytes)
-        return rows
+            return ~self._dominated(costs.bound, costs.dsp, costs.ram, costs.bytes)
+        return (value < self.limit) | self.may_tie(value, costs.ram, costs.dsp)
 
     def is_open(self, candidate: Candidate) -> bool:
         """Whether a point may be better than all that was timed."""
         if self.objective is not Objective.FRONT:
-            return candidate.value < self.limit
+            return candidate.value < self.limit or bool(
+                self.may_tie(candidate.value, candidate.ram, candidate.dsp)
+            )
         costs = (candidate.bound, candidate.dsp, candidate.ram, candidate.bytes)
         return not any(_covers(found, costs) for found in self._front)
+
+    def may_tie(self, value: Any, ram: Any, dsp: Any) -> Any:
+        """Which of these may be as fast as the best design with fewer blocks."""
+        best = self.best
+        if best is None or self.objective is not Objective.TIME:
+            return np.zeros(np.shape(value), bool)
+        return (value == best.cycles) & ((ram < best.ram) | ((ram == best.ram) & (dsp < best.dsp)))
 
     def _dominated(self, cycles: Any, dsp: Any, ram: Any, moved: Any) -> Any:
         dominated = np.zeros(np.shape(cycles), bool)
@@ -366,7 +380,9 @@ def best_first(
     was_left = [] if state.left is None or state.ending is not Ending.INTERRUPTED else [state.left]
     still_left = left()
     state.left = min([*was_left, *([] if still_left is None else [still_left])], default=None)
-    state.complete = candidates.exhausted([*in_flight.values(), *passed_over, *state.undecided])
+    waiting = [*in_flight.values(), *passed_over, *state.undecided]
+    state.complete = candidates.exhausted(waiting, ties=False)
+    state.smallest = candidates.exhausted(waiting, ties=True)
     if not state.complete and state.ending is Ending.FINISHED:
         state.ending = Ending.DEADLINE
     return state
@@ -428,11 +444,13 @@ class _Candidates:
             if queue.least is not None:
                 yield queue.least
 
-    def exhausted(self, in_flight: Sequence[Candidate]) -> bool:
-        """Whether nothing that is left, here or under way, could be better."""
-        if any(self.state.is_open(candidate) for candidate in in_flight):
+    def exhausted(self, waiting: Sequence[Candidate], *, ties: bool) -> bool:
+        """Whether nothing is left here, or of what waits, that could be better, or tie."""
+        limit = self.state.limit
+        left = (each for each in waiting if self.state.is_open(each))
+        if any(ties or each.value < limit for each in left):
             return False
-        return not any(queue.has_more() for queue in self.queues)
+        return not any(queue.has_more(ties) for queue in self.queues)
 
 
 def _promising(state: Search, families: Families, known: dict[Family, Costs]) -> list[Candidate]:
@@ -547,7 +565,7 @@ class _Queue:
     def take(self) -> Candidate | None:
         """Take the candidate with the least bound out; ``None`` if none could be better."""
         while self._expand():
-            if self.heap[0].key[0] >= self.state.limit:
+            if self.heap[0].key[0] > self.state.limit:
                 return None
             entry = heappop(self.heap)
             self._push(entry.batch)
@@ -568,23 +586,29 @@ class _Queue:
     def _point(self, family: Family, row: int) -> Point:
         return self.space.point(self.space.shapes(family), row, family.ways)
 
-    def has_more(self) -> bool:
+    def has_more(self, ties: bool) -> bool:
         """Whether a candidate is left, without time to look for it: yes, if that is not known."""
-        if self.state.objective is not Objective.FRONT:
-            return self.least is not None and self.least < self.state.limit
-        return self.least is not None
+        if self.least is None or self.state.objective is Objective.FRONT:
+            return self.least is not None
+        ties = ties and self.state.objective is Objective.TIME
+        return self.least < self.state.limit or (ties and self.least == self.state.limit)
 
     def _expand(self) -> bool:
         """Bound families until the least bound is that of a point; whether there is a point."""
         while (bound := self.family) is not None:
             if self.heap and bound >= self.heap[0].key[0]:
                 break
-            # bounds of families say less of energy, so that many of them are looked at
-            late = self.state.minimized is not None and monotonic() > self.until
-            if (late and self.heap) or bound >= self.state.limit:
+            # families whose bounds say little may be many; at least one is looked at
+            late = monotonic() > self.until + (0 if self.heap else _GRACE)
+            if (late and self.state.tried) or bound > self.state.limit:
                 break
-            family = self.families[int(self.order[self.batches])]
+            row = int(self.order[self.batches])
             self.batches += 1
+            if bound == self.state.limit and not self.state.may_tie(
+                bound, self.families.ram[row], self.families.dsp[row]
+            ):
+                continue
+            family = self.families[row]
             self._push(_Batch(number=self.batches, family=family))
         return bool(self.heap)
 

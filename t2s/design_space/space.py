@@ -642,7 +642,7 @@ class Space:
         """Cycles to expect: the busier memory is, the more PEs wait for it."""
         moving = self._moving(costs.traffic) + self._moving_lines(costs.traffic)
         busy = moving / np.maximum(1, costs.bound)
-        return np.maximum(costs.bound, moving) * (1 + np.minimum(busy, 1) ** 4 / 4)
+        return np.maximum(costs.bound, moving) * (1 + np.minimum(busy, 1) ** 6 / 3)
 
     # blocks
 

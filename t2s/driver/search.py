@@ -98,7 +98,7 @@ def search(
         ``C[i, j] = term`` alone.
     inputs: values of the integer ``Param`` objects in its bounds.
     device, memory: as for ``t2s.cycles``; the device needs DSP and RAM blocks to count.
-    objective: ``"time"``: the fewest cycles, of these the fewest RAM blocks, DSP blocks and bytes;
+    objective: ``"time"``: the fewest cycles, of these the fewest RAM blocks, then DSP blocks;
         ``"front"``: all designs of which no other is as good in all four; ``"energy"``: the least
         sum of what ``energy`` says.
     energy: the energy of each kind of access, such as ``{"DRAM byte": 20.0, "multiply": 3.7}``;
@@ -600,6 +600,7 @@ def _found(trial: _Trial, state: Search) -> Found:
         cut=state.cut,
         bounded=state.bounded,
         complete=state.complete,
+        smallest=state.complete and state.smallest,
         ending=state.ending,
     )
 

@@ -100,6 +100,8 @@ class Found(NotebookDisplay):
     bounded: designs, and families of designs, whose bounds were computed; those of families cut the
         others.
     complete: whether nothing better is left in the space; of a front, whether all of it is there.
+    smallest: if time is the objective, whether it is proved that no design of the space is as fast
+        with fewer RAM blocks, or as many and fewer DSP blocks.
     ending: why the search ended.
     """
 
@@ -116,6 +118,7 @@ class Found(NotebookDisplay):
     cut: int
     bounded: int
     complete: bool
+    smallest: bool
     ending: Ending
 
     @property
@@ -295,7 +298,10 @@ class Found(NotebookDisplay):
         left = f"none is below {self.lower_bound:,.10g}: at most {self.gap:.2%} is left"
         match self.objective:
             case Objective.TIME:
-                return "proved: no design of the space is faster" if self.complete else left
+                proved = "proved: no design of the space is faster"
+                if self.complete and self.smallest:
+                    return f"{proved}, and none as fast takes fewer RAM blocks"
+                return f"{proved}; one as fast may take fewer blocks" if self.complete else left
             case Objective.ENERGY:
                 proved = "proved: no design of the space takes less energy"
                 return proved if self.complete else left

@@ -23,6 +23,7 @@ import pytest
 from typer.testing import CliRunner
 
 import t2s
+from benchmarks.search_published import MOST_ABOVE, ROWS
 from t2s import Float, Func, ImageParam, Int, Param, RDom
 from t2s.command.main import app
 from t2s.design_space.branch_and_bound import Cut, Objective, Search, best_first
@@ -715,6 +716,20 @@ def test_hand_designs_are_beaten(kernel: str) -> None:
     found = t2s.search(define(), dsp=dsp, ram=ram, seconds=100, progress=False)
     assert found.cycles <= enough < by_hand
     assert found.gap <= (0.03 if kernel == "syrk" else 0.005)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "share"), [("gemm", 0.5), ("convolution", 1), ("mttkrp", 1)])
+def test_published_sizes(name: str, share: float) -> None:
+    """Hardly slower than designs that use all PEs in all but 0.01 % of the cycles, or less RAM."""
+    row = ROWS[name]
+    dsp, ram = row.blocks
+    begun = time.process_time()
+    found = t2s.search(row.definition(), dsp=dsp, ram=int(share * ram), seconds=60, progress=False)
+    assert found.cycles <= (1 + MOST_ABOVE) * row.cycles
+    assert found.gap <= 2 * MOST_ABOVE
+    assert found.cycles == t2s.cycles(found.design, device="arria10")
+    assert time.process_time() - begun < 75
 
 
 @pytest.mark.slow
