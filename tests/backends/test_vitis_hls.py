@@ -5,6 +5,7 @@ Streams are as deep as the text says, so a depth that does not suffice is a dead
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shutil
 import subprocess
@@ -19,21 +20,32 @@ import numpy as np
 import pytest
 
 import t2s
+from benchmarks.random_graphs import random_graph
+from benchmarks.referee import random_inputs as numbers
+from t2s.backends.kernels.design import analyze, lower_kernels
+from t2s.backends.kernels.kernel_ast import Declare, For, While, lines
+from t2s.backends.kernels.operators import Helpers
+from t2s.backends.kernels.scope import file_scope
 from t2s.backends.vitis_hls import BACKEND, SimulationError, backend, emulate, runner
+from t2s.backends.vitis_hls.dialect import VitisHLS
 from t2s.backends.vitis_hls.top import TopDesign, top_design
 from t2s.core.errors import UnsupportedError, UserError
-from t2s.core.types import BFloat, Float, Int, Type, UInt
+from t2s.core.expr import Select, const, equals
+from t2s.core.types import INT32, BFloat, Float, Int, Type, UInt
 from t2s.graph.graph import Graph
 from t2s.graph.interpret import interpret_graph
+from t2s.graph.nodes import Loop
 from tests.backends import designs
 from tests.backends.buffers import double_buffer
+from tests.backends.builders import channel, load, store, tensor
+from tests.backends.builders import graph as graph_of
 from tests.backends.test_opencl_emulator import random_inputs
-from tests.backends.test_opencl_machines import merging
+from tests.backends.test_opencl_machines import INPUTS, merging
 from tests.backends.triangles import triangular_array
 from tests.examples.systolic import Sizes, dot_product
 from tests.examples.systolic import random_inputs as random_values
 from tests.examples.test_golden_opencl import SMALLEST, module_of
-from tests.hand_graphs import systolic_gemm
+from tests.hand_graphs import index, systolic_gemm
 from tests.spatial.test_host import systolic
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
@@ -117,6 +129,33 @@ def test_examples(name: str) -> None:
     check(graph, {p.name: p.type.numpy.type(2) for p in graph.parameters})
 
 
+def test_machines() -> None:
+    graph = merging()
+    found = emulate(graph, INPUTS, exact_depths=True)
+    np.testing.assert_array_equal(found["y"], interpret_graph(graph, INPUTS)["y"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(40))
+def test_random_graphs(seed: int) -> None:
+    """Values; tokens that are left over are an error, as in the simulator."""
+    graph = random_graph(seed)
+    if BACKEND.supports(graph):
+        pytest.skip("the backend refuses it")
+    inputs = numbers(graph)
+    try:
+        expected = interpret_graph(graph, inputs)
+        t2s.simulate(graph, inputs)
+    except UserError as error:
+        left = "left at the end" in str(error)
+        with pytest.raises(SimulationError, match="tokens left" if left else "deadlocks"):
+            emulate(graph, inputs, exact_depths=True)
+        return
+    found = emulate(graph, inputs, exact_depths=True)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value)
+
+
 @pytest.mark.slow
 def test_scalars() -> None:
     check(designs.scaled(Int(16)), {"alpha": np.int16(7), "count": np.int32(3)})
@@ -183,6 +222,23 @@ def test_no_warnings_and_a_build_with_make(tmp_path: Path) -> None:
             ["make", "csim"], cwd=folder, capture_output=True, text=True, check=True
         )
         assert "y: 4 elements, sum" in made.stdout
+
+
+@pytest.mark.slow
+def test_the_header_of_amd(tmp_path: Path) -> None:
+    """The same text with AMD's own streams, in text order, as Vitis simulates it."""
+    package = importlib.util.find_spec("conifer")
+    if package is None or package.origin is None:
+        pytest.skip("conifer, which has AMD's hls_stream.h, is not installed")
+    header = Path(package.origin).parent / "external" / "hls" / "hls_stream.h"
+    stem = write(designs.triangular(per_pe=True), tmp_path).stem
+    ours = subprocess.run(["make", "-s", "csim"], cwd=tmp_path, capture_output=True, text=True)
+    shutil.copy(header, tmp_path / "t2s_sim")
+    command = ["g++", "-std=c++14", "-Wno-unknown-pragmas", "-I.", "-It2s_sim", f"{stem}.cpp"]
+    subprocess.run([*command, f"{stem}_tb.cpp", "-o", "amd"], cwd=tmp_path, check=True)
+    theirs = subprocess.run([tmp_path / "amd"], capture_output=True, text=True, check=True)
+    assert ours.stdout.strip()
+    assert ours.stdout in theirs.stdout
 
 
 def test_a_wide_array_has_the_same_text() -> None:
@@ -254,6 +310,55 @@ def _loops(statements: Any) -> list[Any]:
     return found
 
 
+class AlgorithmicC(VitisHLS):
+    """Another dialect: Catapult's channels and pragmas, as a class of a few lines."""
+
+    title = "Catapult"
+
+    def after_declaration(self, statement: Declare) -> list[str]:
+        return []
+
+    def inside_loop(self, loop: For | While) -> list[str]:
+        return ["#pragma hls_unroll yes"] if isinstance(loop, For) and loop.unroll else []
+
+
+def test_another_dialect_is_a_class() -> None:
+    dialect = AlgorithmicC()
+    design = analyze(dialect, designs.triangular(per_pe=True))
+    assert not isinstance(design, list)
+    kernels = lower_kernels(design, file_scope(design), Helpers(dialect))
+    text = "\n".join(line for kernel in kernels for line in lines(kernel.body, dialect))
+    assert "#pragma hls_unroll yes" in text
+    assert "#pragma HLS" not in text
+    refused = analyze(dialect, designs.scaled(Float(16)))
+    assert isinstance(refused, list)
+
+
+def ragged() -> Graph:
+    """A copy of ``x[i, j]`` for ``j < i // 2``, empty at first and at every third ``i``."""
+    i, j = index("i"), index("j")
+    count = Select(condition=equals(i % 3, const(2)), if_true=const(0), if_false=i // 2, type=INT32)
+    loops = (
+        Loop(name="i", minimum=const(0), extent=const(7)),
+        Loop(name="j", minimum=const(0), extent=count),
+    )
+    return graph_of(
+        "ragged",
+        (load("x_load", "x", "x_in", loops, (i, j)), store("y_store", "y", "x_in", loops, (i, j))),
+        (channel("x_in", "x_load", "y_store"),),
+        (tensor("x", 7, 3), tensor("y", 7, 3, role="output")),
+    )
+
+
+def test_a_ragged_nest_is_one_loop() -> None:
+    """Bounds depend on the loops around, empty loops are skipped, and counters start again."""
+    graph = ragged()
+    text = BACKEND.emit(graph)["ragged.cpp"]
+    assert text.count("while (i < 7) {\n        #pragma HLS PIPELINE II=1\n") == 2
+    assert "for (int j" not in text
+    check(graph)
+
+
 def test_intervals_of_memory() -> None:
     """Accesses of a firing on one bundle take a cycle each: in the comment and the pipeline."""
     text = BACKEND.emit(systolic_gemm(8, 2, 4, tile_rows=2, tile_columns=2, lanes=4))["gemm.cpp"]
@@ -294,13 +399,21 @@ def test_a_deadlock_names_functions_and_streams(monkeypatch: pytest.MonkeyPatch)
         np.testing.assert_array_equal(deep[name], value)
 
 
+def test_a_protocol_error_names_the_machine() -> None:
+    graph = merging()
+    high = {name: values + 200 for name, values in INPUTS.items()}
+    with pytest.raises(SimulationError) as caught:
+        emulate(graph, high)
+    assert str(caught.value).splitlines()[0] == "merge: tokens that the protocol does not allow"
+
+
 def refused(graph: Graph) -> str:
     with pytest.raises(UnsupportedError) as caught:
         BACKEND.emit(graph)
     return str(caught.value).splitlines()[0]
 
 
-def test_refusals() -> None:
+def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     start = "the vitis_hls backend cannot emit "
     assert refused(designs.through_memory()) == (
         f"{start}'through_memory': tensor 'kept': tensors that are stored and loaded again are not "
@@ -309,7 +422,12 @@ def test_refusals() -> None:
     for type in (Float(16), BFloat(16)):
         graph = designs.scaled(type)
         assert f"{type} is not supported in Vitis HLS yet; use float32" in refused(graph)
-    assert "machines, whose control depends on data, are not supported" in refused(merging())
+    graph = merging()
+    monkeypatch.setattr(backend, "MOST_KERNELS", 3)
+    assert refused(graph) == (
+        f"{start}'merging': the design: it would be 4 functions, one for each machine and PE; 3 "
+        "are the most"
+    )
 
 
 def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -428,11 +546,12 @@ def test_host_program_in_python(tmp_path: Path) -> None:
 
 
 def test_host_program_in_cpp(tmp_path: Path) -> None:
-    if not Path("/usr/include/xrt/xrt_kernel.h").exists():
+    include = Path("/usr/include/xrt")
+    if not (include / "xrt" / "xrt_kernel.h").exists():
         pytest.skip("libxrt-dev is not installed")
     stem = write(designs.scaled(Int(32)), tmp_path).stem
-    command = ["g++", "-std=c++17", f"{stem}_host.cpp", "-lxrt_coreutil", "-pthread", "-o", "host"]
-    subprocess.run(command, cwd=tmp_path, check=True)
+    command = ["g++", "-std=c++17", f"-I{include}", f"{stem}_host.cpp", "-lxrt_coreutil"]
+    subprocess.run([*command, "-pthread", "-o", "host"], cwd=tmp_path, check=True)
     failed = subprocess.run([tmp_path / "host"], capture_output=True, text=True, check=False)
     assert failed.returncode == 1
     assert failed.stderr.startswith("usage:")

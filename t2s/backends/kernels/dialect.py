@@ -199,8 +199,11 @@ class Dialect(ABC):
         """A value for the next PE, in a register: no signal crosses many PEs in one cycle."""
 
     @abstractmethod
-    def protocol_error(self, machine: str) -> list[TargetStatement]:
-        """What a machine does with tokens that its protocol does not allow."""
+    def protocol_error(self, machine: str, mode: TargetExpression) -> list[TargetStatement]:
+        """What a machine does with tokens that its protocol does not allow.
+
+        It runs as long as the variable ``mode`` is not negative.
+        """
 
     # ------------------------------------------------------------------------------ memory
 

@@ -72,6 +72,9 @@ class DigitCounters:
         self._identifiers = identifiers
         self._names: dict[LoopDigit, str] = {}
 
+    def __len__(self) -> int:
+        return len(self._names)
+
     def variable(self, digit: LoopDigit) -> str:
         """The counter of a digit of a loop."""
         if digit.of is not None:

@@ -15,6 +15,7 @@ from t2s.backends.kernels.comments import machine_comment
 from t2s.backends.kernels.dialect import Dialect
 from t2s.backends.kernels.digit_counters import DigitCounters
 from t2s.backends.kernels.expressions import Expressions
+from t2s.backends.kernels.memory_ports import machine_interval
 from t2s.backends.kernels.operators import Helpers
 from t2s.backends.kernels.scope import FileScope, KernelDesign
 from t2s.backends.text.expressions import (
@@ -88,7 +89,11 @@ def lower_machine(
         for at, each in enumerate(node.modes)
     )
     running = binary(">=", Name(name=mode), number(0))
-    loop = ast.While(condition=running, body=(ast.Switch(value=Name(name=mode), cases=cases),))
+    loop = ast.While(
+        condition=running,
+        body=(ast.Switch(value=Name(name=mode), cases=cases),),
+        pipeline=ast.Pipeline(interval=machine_interval(node), memory=bool(tensors)),
+    )
     first = ast.Declare(type="int", name=mode, initial=number(0))
     return ast.KernelDefinition(
         name=file.kernels[node.name],
@@ -256,7 +261,7 @@ class _Lowering:
         if not choices:
             return [
                 ast.Remark(text="tokens that the protocol does not allow"),
-                *self.dialect.protocol_error(self.node.name),
+                *self.dialect.protocol_error(self.node.name, Name(name=self.mode)),
             ]
         first, *others = choices
         if first.when is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from t2s.backends.kernels.lockstep import LockstepNode
@@ -10,6 +11,7 @@ from t2s.core.expr import Expr, conjunction, const
 from t2s.core.intervals import from_linear_form, linear_form
 from t2s.core.types import BOOL
 from t2s.graph.body import Load, Store
+from t2s.graph.nodes import Machine
 from t2s.graph.specialize import fold
 
 
@@ -46,6 +48,22 @@ def wide_tensors(design: KernelDesign, node: LockstepNode) -> dict[str, int]:
             whole = found.lanes if is_aligned(statement.indices, shape, found.lanes) else 1
             lanes.setdefault(statement.tensor, set()).add(whole)
     return {tensor: max(found) for tensor, found in lanes.items() if len(found) == 1 != max(found)}
+
+
+def machine_accesses(machine: Machine) -> dict[str, int]:
+    """The most accesses of each tensor in one firing of a machine: reads or writes, the more."""
+    counts: dict[str, int] = {}
+    for path in machine.paths():
+        for kind in (Load, Store):
+            used = Counter(s.tensor for s in path.statements if isinstance(s, kind))
+            for tensor, count in used.items():
+                counts[tensor] = max(count, counts.get(tensor, 0))
+    return counts
+
+
+def machine_interval(machine: Machine) -> int:
+    """The initiation interval of a machine that one access per port and cycle gives."""
+    return max(machine_accesses(machine).values(), default=1)
 
 
 def accesses_per_firing(node: LockstepNode, wide: Mapping[str, int]) -> dict[str, int]:

@@ -168,6 +168,13 @@ def _one_loop(
 ) -> list[TargetStatement]:
     """All loops as variables of one loop, which ends when the outermost does."""
     loops = scope.node.loops
+    known = -1
+    while known < len(scope.expressions.counters):  # bounds and first values take counters, too
+        known = len(scope.expressions.counters)
+        _advanced(scope, len(loops) - 1)
+        for loop in loops:
+            scope.lower(loop.start)
+            scope.lower(loop.stop)
     declared: list[TargetStatement] = []
     alive: list[TargetExpression] = []
     for loop in loops:

@@ -101,7 +101,7 @@ class OpenCL(Dialect):
     def passed_on(self, value: TargetExpression) -> TargetExpression:
         return call("__fpga_reg", value)
 
-    def protocol_error(self, machine: str) -> list[TargetStatement]:
+    def protocol_error(self, machine: str, mode: TargetExpression) -> list[TargetStatement]:
         """The kernel stops forever."""
         fence = call("mem_fence", Name(name="CLK_CHANNEL_MEM_FENCE"))
         return [Forever(body=(Do(call=fence),))]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from t2s.backends.base import RunOptions, Unsupported, refusal
-from t2s.backends.kernels.design import analyze
+from t2s.backends.kernels.design import MOST_KERNELS, analyze
 from t2s.backends.kernels.scope import KernelDesign
 from t2s.backends.vitis_hls.dialect import VITIS_HLS
 from t2s.backends.vitis_hls.emit import emit_files
@@ -17,6 +17,7 @@ from t2s.core.ops import Array
 from t2s.graph.arrays import check_graph_inputs
 from t2s.graph.body import Load, Store, by_lanes
 from t2s.graph.graph import Graph
+from t2s.graph.nodes import Machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,23 +103,17 @@ def emulate(
 
 def analyzed(graph: Graph) -> KernelDesign | list[Unsupported]:
     """The design with every decision made, or every problem."""
-    return _unsupported(graph) or analyze(VITIS_HLS, graph)
+    design = _unsupported(graph) or analyze(VITIS_HLS, graph)
+    return design if isinstance(design, list) else _too_many(design) or design
 
 
 def _unsupported(graph: Graph) -> list[Unsupported]:
     """What the kernels would take, but C++ for Vitis HLS does not have yet."""
-    problems = [
-        Unsupported(
-            subject=f"node {machine.name!r}",
-            why="machines, whose control depends on data, are not supported in Vitis HLS yet",
-            location=machine.location,
-        )
-        for machine in graph.machines
-    ]
+    problems: list[Unsupported] = []
     loaded: dict[str, None] = {}
     stored: dict[str, None] = {}
-    for node in graph.pe_arrays:
-        for statement in node.body:
+    for node in graph.nodes:
+        for statement in node.statements() if isinstance(node, Machine) else node.body:
             match statement:
                 case Load(tensor=tensor, indices=indices) | Store(tensor=tensor, indices=indices):
                     (loaded if isinstance(statement, Load) else stored)[tensor] = None
@@ -133,3 +128,14 @@ def _unsupported(graph: Graph) -> list[Unsupported]:
             location = graph.tensor(name).location
             problems.append(Unsupported(subject=f"tensor {name!r}", why=why, location=location))
     return problems
+
+
+def _too_many(design: KernelDesign) -> list[Unsupported]:
+    """More functions than a dataflow region should have."""
+    count = len(design.graph.nodes)
+    if count <= MOST_KERNELS:
+        return []
+    why = (
+        f"it would be {count:,} functions, one for each machine and PE; {MOST_KERNELS} are the most"
+    )
+    return [Unsupported(subject="the design", why=why, location=design.graph.location)]

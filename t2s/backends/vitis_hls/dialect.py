@@ -6,6 +6,7 @@ the compiler expects them: behind declarations, and at the start of loops.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -24,6 +25,7 @@ from t2s.backends.kernels.kernel_ast import (
 from t2s.backends.text.expressions import (
     Do,
     If,
+    Literal,
     Name,
     Set,
     Spelling,
@@ -32,9 +34,11 @@ from t2s.backends.text.expressions import (
     Ternary,
     Unary,
     binary,
+    call,
     number,
 )
 from t2s.backends.text.identifiers import MACRO, plain
+from t2s.core.names import one_line
 from t2s.core.ops import C_FUNCTIONS, Op
 from t2s.core.types import Kind, Type
 
@@ -117,8 +121,10 @@ class VitisHLS(Dialect):
         """The scheduler puts registers where a path is too long."""
         return value
 
-    def protocol_error(self, machine: str) -> list[TargetStatement]:
-        raise NotImplementedError("machines are refused")
+    def protocol_error(self, machine: str, mode: TargetExpression) -> list[TargetStatement]:
+        """An error in simulation; on the chip the function ends."""
+        said = Literal(text=json.dumps(one_line(machine), ensure_ascii=False))
+        return [Do(call=call("T2S_PROTOCOL_ERROR", said)), Set(target=mode, value=number(-1))]
 
     # ------------------------------------------------------------------------------ memory
 

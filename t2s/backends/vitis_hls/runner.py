@@ -19,7 +19,7 @@ from t2s.graph.graph import Graph, TensorRole
 _TAIL = 4000
 _DEEP = 1 << 14
 _BUILD_SECONDS = 600.0
-_DEADLOCK, _LEFT_OVER = 2, 4  # exit codes of the test bench
+_DEADLOCK, _LEFT_OVER, _PROTOCOL = 2, 4, 5  # exit codes of the test bench
 
 FLAGS = ("-std=c++14", "-O1", "-fwrapv", "-ffp-contract=off", "-Wno-unknown-pragmas")
 """Options of g++: integers wrap around, and each operation on floats is rounded by itself."""
@@ -120,6 +120,13 @@ def _run(graph: Graph, folder: Path, time_limit: float, *, exact_depths: bool) -
         raise SimulationError(
             f"{graph.name!r} ends with tokens left in its streams; the C simulation said:\n{said}",
             location=graph.location,
+        )
+    if done.code == _PROTOCOL:
+        machine = said.rpartition("protocol error: ")[2]
+        raise SimulationError(
+            f"{machine}: tokens that the protocol does not allow",
+            location=graph.location,
+            hint="t2s.simulate shows the tokens and the rule that is missing",
         )
     if done.code != 0:
         raise SimulationError(

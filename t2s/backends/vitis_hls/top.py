@@ -17,14 +17,16 @@ from t2s.backends.kernels.kernel_ast import (
 )
 from t2s.backends.kernels.kernels import arguments_of
 from t2s.backends.kernels.links import Bundle, Separate
-from t2s.backends.kernels.lockstep import LockstepNode
-from t2s.backends.kernels.memory_ports import accesses_per_firing, wide_tensors
+from t2s.backends.kernels.machine_kernels import machine_arguments
+from t2s.backends.kernels.memory_ports import accesses_per_firing, machine_accesses, wide_tensors
 from t2s.backends.kernels.operators import Helpers
 from t2s.backends.kernels.scope import FileScope, KernelDesign, file_scope, file_stem
 from t2s.backends.text.identifiers import Identifiers
 from t2s.backends.vitis_hls.dialect import VITIS_HLS
 from t2s.core.types import Type
-from t2s.graph.body import Store
+from t2s.graph.body import Statement, Store
+from t2s.graph.graph import ScalarParameter
+from t2s.graph.nodes import Machine, Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +106,6 @@ class TopDesign:
     calls: tuple[Call, ...]
     buffers: tuple[Buffer, ...]
     scalars: tuple[Scalar, ...]
-    has_circle: bool
 
     def buffer_of(self, tensor: str) -> Buffer:
         """The buffer of a tensor."""
@@ -140,16 +141,15 @@ def top_design(design: KernelDesign) -> TopDesign:
         for parameter in design.graph.parameters
     )
     users: dict[str, list[str]] = {}
-    for node in design.nodes.values():
-        for tensor in arguments_of(design, node)[0]:
+    for node in design.graph.nodes:
+        for tensor in _arguments(design, node)[0]:
             users.setdefault(tensor, []).append(node.name)
     ports: list[Port] = []
     calls: dict[str, Call] = {}
     functions: list[KernelDefinition] = []
     named = {scalar.parameter: scalar.name for scalar in scalars}
-    for kernel, graph_node in zip(kernels, design.graph.nodes, strict=True):
-        node = design.nodes[graph_node.name]
-        tensors, used = arguments_of(design, node)
+    for kernel, node in zip(kernels, design.graph.nodes, strict=True):
+        tensors, used = _arguments(design, node)
         own: list[Port] = []
         for tensor in tensors:
             wanted = tensor if len(users[tensor]) == 1 else f"{tensor}_{node.name}"
@@ -180,6 +180,7 @@ def top_design(design: KernelDesign) -> TopDesign:
             usage=(
                 "Values, with g++ alone: make csim",
                 "On a machine with Vitis: make synth, make cosim, make xo, make hw",
+                *(_CIRCLE if has_circle else ()),
             ),
         ),
         structs=structs_of(design, scope),
@@ -194,17 +195,34 @@ def top_design(design: KernelDesign) -> TopDesign:
         calls=tuple(calls[name] for name in order),
         buffers=buffers,
         scalars=scalars,
-        has_circle=has_circle,
     )
 
 
-def _port(design: KernelDesign, node: LockstepNode, tensor: str, name: str) -> Port:
+_CIRCLE = (
+    "Functions send data in a circle, which the C simulation of Vitis cannot run; make csim can.",
+)
+
+
+def _arguments(design: KernelDesign, node: Node) -> tuple[list[str], list[ScalarParameter]]:
+    """The tensors and scalars that are arguments of a function."""
+    if isinstance(node, Machine):
+        return machine_arguments(design, node)
+    return arguments_of(design, design.nodes[node.name])
+
+
+def _port(design: KernelDesign, node: Node, tensor: str, name: str) -> Port:
+    if isinstance(node, Machine):
+        statements: tuple[Statement, ...] = tuple(node.statements())
+        lanes = 1
+    else:
+        pes = design.nodes[node.name]
+        statements, lanes = pes.body, wide_tensors(design, pes).get(tensor, 1)
     return Port(
         name=name,
         tensor=tensor,
-        stored=any(isinstance(s, Store) and s.tensor == tensor for s in node.body),
+        stored=any(isinstance(s, Store) and s.tensor == tensor for s in statements),
         elements=prod(design.graph.tensor(tensor).allocated),
-        lanes=wide_tensors(design, node).get(tensor, 1),
+        lanes=lanes,
     )
 
 
@@ -218,16 +236,21 @@ def _parameter(design: KernelDesign, port: Port) -> TypedName:
     )
 
 
-def _streams_of(design: KernelDesign, node: LockstepNode) -> list[str]:
+def _streams_of(design: KernelDesign, node: Node) -> list[str]:
     """The streams that a function reads, then those that it writes."""
-    names = (*node.receives, *node.sends)
-    return [name for name in names if isinstance(design.link(name), Bundle | Separate)]
+    between = {
+        name: link.channel
+        for name, link in design.links.by_channel.items()
+        if isinstance(link, Bundle | Separate)
+    }
+    read = [name for name, channel in between.items() if channel.sink == node.name]
+    return read + [name for name, channel in between.items() if channel.source == node.name]
 
 
 def _with_streams(
     kernel: KernelDefinition,
     ports: Iterable[Port],
-    node: LockstepNode,
+    node: Node,
     design: KernelDesign,
     scope: FileScope,
     streams: Iterable[ChannelArray],
@@ -236,7 +259,11 @@ def _with_streams(
     """The function with its streams as parameters, and a comment on its use of memory."""
     by_name: Mapping[str, ChannelArray] = {stream.name: stream for stream in streams}
     parameters = [_stream_parameter(by_name[scope.channels[name]]) for name in names]
-    counts = accesses_per_firing(node, wide_tensors(design, node))
+    if isinstance(node, Machine):
+        counts = machine_accesses(node)
+    else:
+        pes = design.nodes[node.name]
+        counts = accesses_per_firing(pes, wide_tensors(design, pes))
     comment = [*kernel.comment, *(_use(port, counts[port.tensor]) for port in ports)]
     return replace(
         kernel, parameters=(*kernel.parameters, *parameters), comment=tuple(comment), once=True

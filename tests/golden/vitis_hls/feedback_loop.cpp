@@ -11,6 +11,7 @@
 //
 // Values, with g++ alone: make csim
 // On a machine with Vitis: make synth, make cosim, make xo, make hw
+// Functions send data in a circle, which the C simulation of Vitis cannot run; make csim can.
 
 #include "feedback_loop.h"
 #include "t2s_process.h"

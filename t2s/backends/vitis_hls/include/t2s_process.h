@@ -6,6 +6,15 @@
 
 #include <hls_stream.h>
 
+#if defined(__SYNTHESIS__)
+#define T2S_PROTOCOL_ERROR(machine)
+#else
+#include <cstdio>
+#include <cstdlib>
+#define T2S_PROTOCOL_ERROR(machine)                                                                \
+    (std::fprintf(stderr, "protocol error: %s\n", machine), std::exit(5))
+#endif
+
 #if defined(T2S_SIDE_BY_SIDE) && !defined(__SYNTHESIS__)
 #define T2S_STREAMS(streams) t2s_simulation::name_all(streams, #streams)
 #define T2S_PROCESS(function, ...)                                                                 \
