@@ -27,14 +27,12 @@ from benchmarks.search_published import MOST_ABOVE, ROWS
 from t2s import Float, Func, ImageParam, Int, Param, RDom
 from t2s.command.main import app
 from t2s.design_space.branch_and_bound import Cut, Objective, Search, best_first
-from t2s.design_space.columns import Budget
-from t2s.design_space.contraction import contraction_of, with_single_reads
 from t2s.design_space.energy import counts
 from t2s.design_space.journal import Journal, Outcome
 from t2s.design_space.point import Drain, Feed, Point
 from t2s.design_space.space import Space
 from t2s.design_space.workers import Ending
-from t2s.devices import DEVICES, Device
+from t2s.devices import DEVICES
 from t2s.driver.search import Found, _random_inputs, _Ranking, _Trial
 from t2s.driver.simulate import times
 from t2s.errors import T2SWarning, UserError
@@ -47,65 +45,12 @@ from tests.design_space.contractions import (
     convolution,
     folded,
     gemm,
-    imaginary_part,
     matrix_vector,
     mttkrp,
-    network,
-    relaxed,
     ttm,
     ttmc,
 )
-
-
-def space_of(
-    func: Func, dsp: int, ram: int | None = None, device: Device = DEVICES["arria10"]
-) -> tuple[Space, _Trial]:
-    contraction = contraction_of(func, {})
-    trial = _Trial(func, contraction, {}, device)
-    space = Space(
-        contraction=contraction,
-        device=device,
-        budget=Budget(dsp=dsp, ram=ram),
-        dsp=trial.datapaths(),
-    )
-    return space, trial
-
-
-def check_random_points(
-    func: Func, points: int, seed: int, device: Device = DEVICES["arria10"]
-) -> list[float]:
-    """Ratios of bounds and exact cycles of random points, whose blocks have to be as predicted."""
-    space, trial = space_of(with_single_reads(func), dsp=128, device=device)
-    generator = random.Random(seed)
-    families = space.families()
-    ratios: list[float] = []
-    while len(ratios) < points:
-        family = generator.choice(families)
-        shapes, way = space.shapes(family), family.ways
-        row = generator.randrange(len(shapes))
-        costs = space.costs(shapes, way)
-        if not costs.legal[row]:
-            continue
-        point = space.point(shapes, row, way)
-        cycles, dsp, ram = trial.timed(point)  # never refused
-        assert (dsp, ram) == (costs.dsp[row], costs.ram[row]), point
-        assert costs.bound[row] <= cycles, point
-        ratios.append(costs.bound[row] / cycles)
-    return ratios
-
-
-@pytest.mark.parametrize("kernel", ["gemm", "convolution"])
-def test_random_points(kernel: str) -> None:
-    check_random_points(KERNELS[kernel](), points=5, seed=1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("memory", ["ddr4-2133x2", "ddr4-2133x4", "hbm2e"])
-def test_random_points_with_a_dram(memory: str) -> None:
-    device = DEVICES["arria10"].with_memory(memory)
-    for kernel in ("gemm", "matrix times vector", "rank-1 update", "blur", "symmetric product"):
-        check_random_points(KERNELS[kernel](), points=8, seed=3, device=device)
-
+from tests.design_space.test_space import check_random_points, space_of
 
 ODD = replace(
     DEVICES["arria10"],
@@ -144,15 +89,6 @@ def test_many_points_of_all_kinds(kernel: str) -> None:
     check_winner(UNUSUAL[kernel], seconds=3)
 
 
-def test_many_operands() -> None:
-    """What no shape can be fed with is left out, and operands that vary alike are fed alike."""
-    for func, most in ((relaxed(8, 10), 3), (imaginary_part(6, 7, 9), 48), (network(5, 4), 768)):
-        space, _ = space_of(with_single_reads(func), dsp=16)
-        ways = list(space.ways())
-        assert len(ways) <= most
-        assert len({way.feeds for way in ways}) == len(ways) // len(Drain)
-
-
 def test_a_parameter_that_is_missing_is_told() -> None:
     A, B = ImageParam(Float(32), 2, name="A"), ImageParam(Float(32), 2, name="B")
     flag, i, k, y = Param(Int(32), name="flag"), t2s.Var("i"), RDom(0, 9, name="k"), Func("y")
@@ -169,13 +105,6 @@ def test_a_search_with_a_dram() -> None:
     )
     assert found.cycles == t2s.cycles(found.design, device="arria10", memory="ddr4-2133")
     assert found.gap < 0.25
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_many_random_points(kernel: str) -> None:
-    ratios = check_random_points(KERNELS[kernel](), points=40, seed=2)
-    assert np.median(ratios) >= 0.9
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
