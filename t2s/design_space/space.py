@@ -12,8 +12,9 @@ of a power of two along the innermost reduction, or along adjacent results if no
 each operand loaded by each PE, or forwarded from boundary PEs, or streamed once for each tile and
 buffered, from one loader or from one for each feeder; results gathered, or stored by each PE
 through a FIFO that takes no RAM block or holds a tile.
-Not in it: skewed space-time maps, blocks in another order than the
-definition's, buffers for more than one step of the reduction, other depths of FIFOs.
+Not in it: skewed space-time maps, blocks in another order than the definition's, single buffers,
+which take as many RAM blocks as double ones unless tiles are large, buffers for more than one step
+of the reduction, other depths of FIFOs.
 
 **Bounds.**  Each counts what one unit has to do, so none of them is above the true cycles:
 
@@ -77,12 +78,12 @@ MOST_WAYS = 1 << 8
 
 @dataclass(frozen=True, kw_only=True)
 class Space:
-    """The designs of a contraction on a device; ``dsp`` by vector length."""
+    """The designs of a contraction on a device; ``datapaths`` by vector length."""
 
     contraction: Contraction
     device: Device
     budget: Budget
-    dsp: Mapping[int, Datapath]
+    datapaths: Mapping[int, Datapath]
 
     # arrays and shapes
 
@@ -90,7 +91,7 @@ class Space:
         """All families within the budget, those with the least bound first."""
         ways = tuple(self.ways())
         parts: list[list[Any]] = []
-        for lanes in self.dsp:
+        for lanes in self.datapaths:
             pes = self._pes(lanes)
             shapes = self.of_one_block(pes, np.full(len(pes), lanes, np.int64))
             for at, each in enumerate(ways):
@@ -130,8 +131,8 @@ class Space:
             for loop in contraction.loops_in_space[outputs:]
         ]
         most = prod(int(of_loop[-1]) for of_loop in numbers)
-        if self.budget.dsp is not None and self.dsp[lanes].pe:
-            most = min(most, int(self.budget.dsp / self.dsp[lanes].pe))
+        if self.budget.dsp is not None and self.datapaths[lanes].pe:
+            most = min(most, int(self.budget.dsp / self.datapaths[lanes].pe))
         numbers = [of_loop[(of_loop > 1) & (of_loop <= most)] for of_loop in numbers]
         arrays = [np.ones((min(most, 1), len(numbers)), np.int64)]
         for at, of_loop in enumerate(numbers):
@@ -276,8 +277,8 @@ class Space:
         if self.device.memory is not None:
             least = sum((load.least for load in loads), left.bytes)
             bound = np.maximum(bound, self._moving_lines(least))
-        exact = self._dsp(nest.array, nest.lanes, {n: each.pe for n, each in self.dsp.items()})
-        masked = {n: each.padded for n, each in self.dsp.items()}
+        exact = self._dsp(nest.array, nest.lanes, {n: each.pe for n, each in self.datapaths.items()})
+        masked = {n: each.padded for n, each in self.datapaths.items()}
         pe = np.where(nest.masks, self._dsp(nest.array, nest.lanes, masked), exact)
         dsp = sum((load.dsp for load in loads), pe)
         ram = sum((load.ram for load in loads), left.ram)
@@ -374,7 +375,7 @@ class Space:
         loaded = self._needed(nest, operand.loaded, tokens)
         moved = loaded * width
         ram = units * self._of_loads(nest, operand, "ram")
-        blocks = {n: each.loads[operand.name].dsp for n, each in self.dsp.items()}
+        blocks = {n: each.loads[operand.name].dsp for n, each in self.datapaths.items()}
         owners = nest.array if feed is Feed.DIRECT else own
         run = self._run(nest, outputs, operand.adjacent, feed is Feed.BUFFERED)
         busy = np.maximum(0, -(-tokens // units) - 1) * self._unit_cycles(widest)
@@ -400,8 +401,8 @@ class Space:
 
     def _of_datapath(self, lanes: Columns, number: Callable[[Datapath], int]) -> Columns:
         """A number of the datapath, by vector length."""
-        of_lanes = np.zeros(max(self.dsp) + 1, np.int64)
-        of_lanes[list(self.dsp)] = [number(each) for each in self.dsp.values()]
+        of_lanes = np.zeros(max(self.datapaths) + 1, np.int64)
+        of_lanes[list(self.datapaths)] = [number(each) for each in self.datapaths.values()]
         found: Columns = of_lanes[lanes]
         return found
 
@@ -786,6 +787,8 @@ def in_words(contraction: Contraction) -> str:
         "results gathered, or stored by each PE through a FIFO that takes no RAM block or holds a "
         "tile"
     )
+    if contraction.operands:
+        missing.append("single buffers")
     if contraction.reductions:
         missing.append(f"buffers for more than one step of {contraction.reductions[-1].name}")
     missing.append("other depths of FIFOs")

@@ -129,7 +129,7 @@ def search(
     limit = checked_seconds("seconds=", seconds)
     prices = None if energy is None else checked_prices(energy)
     trial = _Trial(design, contraction, constants, target)
-    space = Space(contraction=contraction, device=target, budget=limits, dsp=trial.datapaths())
+    space = Space(contraction=contraction, device=target, budget=limits, datapaths=trial.datapaths())
     ranking = _Ranking(design.name, contraction, progress)
     with ranking, _Memory(journal, trial) as known:
         state = best_first(
@@ -350,7 +350,7 @@ class _Trial:
         from t2s.report.page.traffic import operators_of_firing
 
         operations: dict[int, Mapping[str, int]] = {}
-        for lanes in space.dsp:
+        for lanes in space.datapaths:
             graph = lower(self.design(single_pe(self.contraction, lanes)), self.constants)
             node = next(node for node in graph.nodes if node.name == self.contraction.name)
             operations[lanes] = operators_of_firing(node)  # type: ignore[arg-type]  # no machine
@@ -567,7 +567,7 @@ def fewest_blocks(space: Space) -> tuple[int, int]:
     """
     free = replace(space, budget=Budget(dsp=None, ram=None))
     most_dsp, most_ram = (inf if n is None else n for n in (space.budget.dsp, space.budget.ram))
-    lanes = np.array(list(space.dsp), np.int64)
+    lanes = np.array(list(space.datapaths), np.int64)
     ones = np.ones((len(lanes), len(space.contraction.loops_in_space)), np.int64)
     tiles = np.ones((len(lanes), len(space.contraction.outputs)), np.int64)
     blocks: list[tuple[int, int]] = []

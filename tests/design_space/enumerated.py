@@ -55,7 +55,7 @@ class Enumerated:
         trial = _Trial(func, contraction, {}, device)
         budget = Budget(dsp=self.dsp, ram=self.ram)
         blocks = trial.datapaths()
-        return Space(contraction=contraction, device=device, budget=budget, dsp=blocks), trial
+        return Space(contraction=contraction, device=device, budget=budget, datapaths=blocks), trial
 
     def points(self) -> Iterator[tuple[Point, int]]:
         """All points, with their bounds."""

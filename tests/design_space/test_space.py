@@ -26,7 +26,7 @@ def space_of(
         contraction=contraction,
         device=device,
         budget=Budget(dsp=dsp, ram=ram),
-        dsp=trial.datapaths(),
+        datapaths=trial.datapaths(),
     )
     return space, trial
 
