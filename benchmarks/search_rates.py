@@ -52,7 +52,9 @@ def of_points(name: str) -> tuple[float, float]:
     contraction = contraction_of(func, {})
     trial = _Trial(func, contraction, {}, target)
     budget = Budget(dsp=DSP, ram=target.ram_blocks)
-    space = Space(contraction=contraction, device=target, budget=budget, datapaths=trial.datapaths())
+    space = Space(
+        contraction=contraction, device=target, budget=budget, datapaths=trial.datapaths()
+    )
     families = Random(0).sample(space.families(), FAMILIES)
     bounded = 0
 

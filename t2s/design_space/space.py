@@ -277,7 +277,9 @@ class Space:
         if self.device.memory is not None:
             least = sum((load.least for load in loads), left.bytes)
             bound = np.maximum(bound, self._moving_lines(least))
-        exact = self._dsp(nest.array, nest.lanes, {n: each.pe for n, each in self.datapaths.items()})
+        exact = self._dsp(
+            nest.array, nest.lanes, {n: each.pe for n, each in self.datapaths.items()}
+        )
         masked = {n: each.padded for n, each in self.datapaths.items()}
         pe = np.where(nest.masks, self._dsp(nest.array, nest.lanes, masked), exact)
         dsp = sum((load.dsp for load in loads), pe)

@@ -129,7 +129,9 @@ def search(
     limit = checked_seconds("seconds=", seconds)
     prices = None if energy is None else checked_prices(energy)
     trial = _Trial(design, contraction, constants, target)
-    space = Space(contraction=contraction, device=target, budget=limits, datapaths=trial.datapaths())
+    space = Space(
+        contraction=contraction, device=target, budget=limits, datapaths=trial.datapaths()
+    )
     ranking = _Ranking(design.name, contraction, progress)
     with ranking, _Memory(journal, trial) as known:
         state = best_first(
