@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from t2s import Float, Func, ImageParam, Int, RDom
 from t2s.design_space.journal import Outcome
 from t2s.driver.search import _Trial
 from t2s.errors import UserError
-from tests.design_space.contractions import gemm, mttkrp
+from tests.design_space.contractions import convolution, gemm, mttkrp
 
 
 def _with_directives() -> Func:
