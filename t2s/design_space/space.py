@@ -476,10 +476,11 @@ class Space:
         if memory is None or not known or memory.open_bursts:
             return np.zeros_like(elements)
         vector = self._vector(operand, nest.lanes)
-        for loop in self.contraction.reductions:
-            if loop.name in operand.varies:
+        in_space = self._of_reductions(nest.pes)
+        for at, loop in enumerate(self.contraction.reductions):
+            if loop.name in operand.varies:  # PEs of a chain share its iterations
                 along = loop.name == self.contraction.vector_loop
-                elements = elements * -(-loop.extent // (vector if along else 1))
+                elements = elements * -(-loop.extent // (vector if along else 1)) // in_space[:, at]
         of_block = elements * self._of_loads(nest, operand, "bytes") - units * memory.line_bytes
         moved: Columns = nest.blocks * np.maximum(0, of_block)
         return moved
