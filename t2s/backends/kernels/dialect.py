@@ -85,7 +85,8 @@ class Dialect(ABC):
     ``title`` names it in messages: "not supported in OpenCL".  ``endless``: a kernel without
     arguments may run forever.  ``wide_parameters``: a tensor of which a kernel only uses aligned
     vectors is a parameter of vectors.  ``flattens``: the compiler makes one loop of every perfect
-    nest of constant bounds, and other nests have to be written as one loop.
+    nest of constant bounds, and other nests have to be written as one loop.  ``drops_unused``: a
+    token that nothing uses is read into no variable.
     """
 
     title: ClassVar[str]
@@ -93,6 +94,7 @@ class Dialect(ABC):
     endless: ClassVar[bool]
     wide_parameters: ClassVar[bool] = False
     flattens: ClassVar[bool] = False
+    drops_unused: ClassVar[bool] = False
 
     # ------------------------------------------------------------------------------- types
 

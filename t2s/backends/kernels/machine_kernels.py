@@ -19,6 +19,7 @@ from t2s.backends.kernels.memory_ports import machine_interval
 from t2s.backends.kernels.operators import Helpers
 from t2s.backends.kernels.scope import FileScope, KernelDesign
 from t2s.backends.text.expressions import (
+    Do,
     If,
     Literal,
     Name,
@@ -221,7 +222,7 @@ class _Lowering:
 
     def mode_of(self, mode: Mode, outer: _Scope) -> list[TargetStatement]:
         scope = outer.inner()
-        return [*self._take_in(mode.needs, scope), *self._choices(mode.choices, scope)]
+        return [*self._take_in(mode, scope), *self._choices(mode.choices, scope)]
 
     def _lower(self, expr: Expr, scope: _Scope) -> TargetExpression:
         return self._expressions(scope).lower(expr)
@@ -233,15 +234,19 @@ class _Lowering:
 
     # ------------------------------------------------------------------------------- heads
 
-    def _take_in(self, needs: tuple[str, ...], scope: _Scope) -> list[TargetStatement]:
+    def _take_in(self, place: Mode | Choice, scope: _Scope) -> list[TargetStatement]:
         """Read the heads that are not held yet."""
         statements: list[TargetStatement] = []
-        for name in needs:
+        used = {term.name for term in walk(place) if isinstance(term, Local)}
+        for name in place.needs:
             channel = self.design.graph.channel(name)
             head = next(head for head in self.node.heads if head.channel == name)
             taken = self.dialect.read_channel(Name(name=self.file.channels[name]))
             fence = self.dialect.control_fence() if is_control(channel) else []
             if name not in self.holders:
+                if self.dialect.drops_unused and head.value not in used:
+                    statements += [Do(call=taken), *fence]
+                    continue
                 statements += [scope.bind(head.value, channel.stream.element, taken), *fence]
                 continue
             holder = self.holders[name]
@@ -275,7 +280,7 @@ class _Lowering:
         ]
 
     def _inside(self, choice: Choice, scope: _Scope) -> list[TargetStatement]:
-        statements = self._take_in(choice.needs, scope)
+        statements = self._take_in(choice, scope)
         for statement in choice.body:
             statements += self._statement(statement, scope)
         match choice.inside:

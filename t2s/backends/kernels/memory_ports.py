@@ -17,6 +17,8 @@ from t2s.graph.specialize import fold
 
 def is_aligned(indices: tuple[Expr, ...], shape: tuple[int, ...], lanes: int) -> bool:
     """Whether the first of ``lanes`` elements always lies at a multiple of ``lanes``."""
+    if lanes == 1:
+        return True
     form = linear_form(indices[-1])
     if form is None or shape[-1] % lanes:
         return False

@@ -62,6 +62,7 @@ class VitisHLS(Dialect):
     endless = False
     wide_parameters = True
     flattens = True
+    drops_unused = True
 
     def unsupported_type(self, type: Type) -> str | None:
         if type.kind is Kind.BFLOAT or (type.kind is Kind.FLOAT and type.bits not in _FLOATS):
