@@ -104,7 +104,7 @@ def test_a_search_with_a_dram() -> None:
     found = t2s.search(product, memory="ddr4-2133", dsp=64, seconds=5, progress=False)
     assert found.cycles == t2s.cycles(found.design, device="arria10", memory="ddr4-2133")
     peak = t2s.memories.MEMORIES["ddr4-2133"].peak_bytes_per_second / 215e6
-    assert found.lower_bound >= 512 * 256 * 4 / peak
+    assert found.lower_bound >= 0.98 * 512 * 256 * 4 / peak
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
