@@ -41,7 +41,7 @@ def compare(
     device: Annotated[
         list[str] | None,
         typer.Option(
-            help="ideal, arria10 or stratix10; given twice, those of A and of B",
+            help="ideal, arria10, stratix10, alveo_u55c or aup_zu3; twice for those of A and of B",
             autocompletion=device_names,
         ),
     ] = None,

@@ -58,7 +58,10 @@ def check_choice(option: str, value: str, choices: Iterable[str]) -> None:
 DesignFile = Annotated[Path, typer.Argument(help="a Python file that defines Funcs")]
 FuncName = Annotated[str | None, typer.Option(help="the Func to run, if there are several")]
 DeviceName = Annotated[
-    str, typer.Option(help="ideal, arria10 or stratix10", autocompletion=device_names)
+    str,
+    typer.Option(
+        help="ideal, arria10, stratix10, alveo_u55c or aup_zu3", autocompletion=device_names
+    ),
 ]
 MemoryName = Annotated[
     str | None,

@@ -86,7 +86,10 @@ def tensor(
     transpose: Annotated[bool, typer.Option(help="transpose where the loops need it")] = False,
     target: Annotated[str, typer.Option(help="streams, cgra or capstan")] = "streams",
     device: Annotated[
-        str, typer.Option(help="ideal, arria10 or stratix10", autocompletion=device_names)
+        str,
+        typer.Option(
+            help="ideal, arria10, stratix10, alveo_u55c or aup_zu3", autocompletion=device_names
+        ),
     ] = "ideal",
     memory: Annotated[
         str | None,

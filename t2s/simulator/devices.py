@@ -91,6 +91,34 @@ def _intel_dsp_costs() -> DspTable:
     return costs
 
 
+def _amd_dsp_costs() -> DspTable:
+    """UltraScale+: a block is a 27 x 18 multiplier; floats are built from several, and logic."""
+    one = Fraction(1)
+    single, double = Float(32), Float(64)
+    fused = Op.FUSED_MULTIPLY_ADD
+    costs = {(Op.MULTIPLY, single): 3 * one, (fused, single): 5 * one}
+    costs |= {(op, single): 2 * one for op in (Op.ADD, Op.SUBTRACT)}
+    costs |= {(op, single): 7 * one for op in C_FUNCTIONS}
+    costs |= {(Op.MULTIPLY, double): 8 * one, (fused, double): 11 * one}
+    costs |= {(op, double): 3 * one for op in (Op.ADD, Op.SUBTRACT)}
+    costs |= {(op, double): 26 * one for op in C_FUNCTIONS}
+    for half in (Float(16), BFloat(16)):
+        costs |= {(op, half): 2 * one for op in (Op.ADD, Op.SUBTRACT, Op.MULTIPLY)}
+        costs |= {(fused, half): 4 * one} | {(op, half): 4 * one for op in C_FUNCTIONS}
+    for bits, blocks in ((8, one), (16, one), (32, 3 * one), (64, 10 * one)):
+        costs |= {(op, t(bits)): blocks for op in (Op.MULTIPLY, fused) for t in (Int, UInt)}
+    return costs
+
+
+RAMB36_FABRIC = Fabric(
+    dsp_costs=_amd_dsp_costs(),
+    fused=frozenset(),
+    ram_shapes=((512, 72), (1024, 36), (2048, 18), (4096, 9), (8192, 4), (16384, 2), (32768, 1)),
+    logic_words=64,
+    burst_words=512,
+)
+
+
 M20K_FABRIC = Fabric(
     dsp_costs=_intel_dsp_costs(),
     fused=frozenset({Float(32)}),
@@ -144,6 +172,9 @@ class Device:
     load_latency: cycles from a load's firing until its value arrives.
     store_latency: cycles from a store's firing until the value is in memory.
     bytes_per_cycle_per_unit: bandwidth of one load or store unit; ``None`` is unlimited.
+    port_per_tensor: whether the PEs of a node share a port for each tensor that they access, which
+        serves one access in a cycle, an element or an aligned vector, as an ``m_axi`` bundle does;
+        if not, each PE is a unit by itself.
     memory_bytes_per_second: bandwidth shared by all load and store units; ``None`` is unlimited.
     memory: a DRAM in place of constant latencies and bandwidth (``load_latency``,
         ``store_latency`` and ``memory_bytes_per_second``, which then have no effect); ``None`` is
@@ -162,6 +193,7 @@ class Device:
     load_latency: int = 0
     store_latency: int = 0
     bytes_per_cycle_per_unit: int | None = None
+    port_per_tensor: bool = False
     memory_bytes_per_second: int | None = None
     memory: Dram | None = None
     banked: Banked | None = None
@@ -334,6 +366,24 @@ _FPGA_LATENCIES = _latency_table(
     integer_divide=32,
 )
 
+_ULTRASCALE_FLOAT = _FloatLatencies(add=7, multiply=4, divide=28, square_root=28, exponential=20)
+_ULTRASCALE_LATENCIES = _latency_table(
+    {
+        TypeFamily.FLOAT16: _FloatLatencies(
+            add=5, multiply=4, divide=15, square_root=15, exponential=16
+        ),
+        TypeFamily.BFLOAT16: _FloatLatencies(
+            add=5, multiply=4, divide=15, square_root=15, exponential=16
+        ),
+        TypeFamily.FLOAT32: _ULTRASCALE_FLOAT,
+        TypeFamily.FLOAT64: _FloatLatencies(
+            add=8, multiply=7, divide=57, square_root=57, exponential=35
+        ),
+    },
+    integer_multiply=3,
+    integer_divide=36,
+)
+
 _CGRA_FMA_LATENCY = 4
 _ON_CGRA_FMA = (*_ADDITIVE, Op.MULTIPLY, Op.FUSED_MULTIPLY_ADD)
 
@@ -391,6 +441,37 @@ _ALL = (
         dsp_blocks=5760,
         ram_blocks=11721,
         fabric=M20K_FABRIC,
+    ),
+    Device(
+        name="alveo_u55c",
+        description="AMD Alveo U55C, HBM2 (460 GB/s), 300 MHz; a port for each tensor of a node",
+        clock_hz=300_000_000,
+        operator_latencies=_ULTRASCALE_LATENCIES,
+        conversion_latency=5,
+        load_latency=100,
+        store_latency=60,
+        bytes_per_cycle_per_unit=64,
+        port_per_tensor=True,
+        memory_bytes_per_second=460_000_000_000,
+        dsp_blocks=9024,
+        ram_blocks=2016,
+        fabric=RAMB36_FABRIC,
+    ),
+    Device(
+        name="aup_zu3",
+        description="AUP-ZU3 board (Zynq UltraScale+ ZU3EG), DDR4 (19.2 GB/s), 200 MHz; a port "
+        "for each tensor of a node",
+        clock_hz=200_000_000,
+        operator_latencies=_ULTRASCALE_LATENCIES,
+        conversion_latency=5,
+        load_latency=60,
+        store_latency=40,
+        bytes_per_cycle_per_unit=16,
+        port_per_tensor=True,
+        memory_bytes_per_second=19_200_000_000,
+        dsp_blocks=360,
+        ram_blocks=216,
+        fabric=RAMB36_FABRIC,
     ),
     *(_cgra(size) for size in (8, 16, 32)),
     _CAPSTAN,

@@ -26,7 +26,6 @@ from t2s.backends.kernels.lockstep import ChannelPort, LockstepNode, extent_of
 from t2s.backends.kernels.memory_ports import (
     accesses_per_firing,
     in_vectors,
-    is_aligned,
     wide_tensors,
 )
 from t2s.backends.kernels.operators import Helpers
@@ -62,6 +61,7 @@ from t2s.core.walk import walk
 from t2s.graph import body as graph
 from t2s.graph.body import Load, Receive, Send, Store
 from t2s.graph.graph import Channel, ScalarParameter
+from t2s.graph.ports import is_aligned
 
 
 def arguments_of(

@@ -15,7 +15,6 @@ from t2s.backends.kernels.comments import machine_comment
 from t2s.backends.kernels.dialect import Dialect
 from t2s.backends.kernels.digit_counters import DigitCounters
 from t2s.backends.kernels.expressions import Expressions
-from t2s.backends.kernels.memory_ports import machine_interval
 from t2s.backends.kernels.operators import Helpers
 from t2s.backends.kernels.scope import FileScope, KernelDesign
 from t2s.backends.text.expressions import (
@@ -38,6 +37,7 @@ from t2s.graph import body as graph
 from t2s.graph.body import Register
 from t2s.graph.graph import ScalarParameter, TensorRole
 from t2s.graph.nodes import Choice, Machine, Mode, Rule
+from t2s.graph.ports import accesses_of_machine
 
 MODE = "mode"
 
@@ -93,7 +93,9 @@ def lower_machine(
     loop = ast.While(
         condition=running,
         body=(ast.Switch(value=Name(name=mode), cases=cases),),
-        pipeline=ast.Pipeline(interval=machine_interval(node), memory=bool(tensors)),
+        pipeline=ast.Pipeline(
+            interval=max(accesses_of_machine(node).values(), default=1), memory=bool(tensors)
+        ),
     )
     first = ast.Declare(type="int", name=mode, initial=number(0))
     return ast.KernelDefinition(

@@ -18,7 +18,7 @@ from t2s.backends.kernels.kernel_ast import (
 from t2s.backends.kernels.kernels import arguments_of
 from t2s.backends.kernels.links import Bundle, Separate
 from t2s.backends.kernels.machine_kernels import machine_arguments
-from t2s.backends.kernels.memory_ports import accesses_per_firing, machine_accesses, wide_tensors
+from t2s.backends.kernels.memory_ports import accesses_per_firing, wide_tensors
 from t2s.backends.kernels.operators import Helpers
 from t2s.backends.kernels.scope import FileScope, KernelDesign, file_scope, file_stem
 from t2s.backends.text.identifiers import Identifiers
@@ -27,6 +27,7 @@ from t2s.core.types import Type
 from t2s.graph.body import Statement, Store
 from t2s.graph.graph import ScalarParameter
 from t2s.graph.nodes import Machine, Node
+from t2s.graph.ports import accesses_of_machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +261,7 @@ def _with_streams(
     by_name: Mapping[str, ChannelArray] = {stream.name: stream for stream in streams}
     parameters = [_stream_parameter(by_name[scope.channels[name]]) for name in names]
     if isinstance(node, Machine):
-        counts = machine_accesses(node)
+        counts = accesses_of_machine(node)
     else:
         pes = design.nodes[node.name]
         counts = accesses_per_firing(pes, wide_tensors(design, pes))

@@ -180,7 +180,7 @@ def _parts(result: SimResult, node: NodeStatistics) -> list[_Part]:
         )
         for name, cycles in node.blocked_by.items()
     ]
-    interval = LimitKind.MEMORY if node.interval.moved_bytes is not None else LimitKind.RECURRENCE
+    interval = LimitKind.MEMORY if node.interval.of_memory else LimitKind.RECURRENCE
     return [
         *parts,
         _memory_part(result, node, mean(node.starved_by_memory + node.blocked_by_memory)),

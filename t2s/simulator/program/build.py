@@ -31,6 +31,7 @@ from t2s.graph.body import Load, Receive, RegisterRead, RegisterWrite, Send, Sto
 from t2s.graph.cache import GraphCache
 from t2s.graph.graph import Graph, MemorySpace, TensorRole
 from t2s.graph.nodes import Machine, Node
+from t2s.graph.ports import busiest_port
 from t2s.graph.verify import verify_graph
 from t2s.graph.verify_machine import accesses_of
 from t2s.simulator.devices import Device, find_device
@@ -242,6 +243,10 @@ def _interval(graph: Graph, node: Node, device: Device) -> NodeInterval:
     port = device.bytes_per_cycle_per_unit
     if port is not None and -(-moved // port) > longest.cycles:
         longest = NodeInterval(cycles=-(-moved // port), moved_bytes=moved, port_bytes=port)
+    busiest = busiest_port(graph, node) if device.port_per_tensor else None
+    if busiest is not None and busiest[1] > longest.cycles:
+        tensor, accesses = busiest
+        longest = NodeInterval(cycles=accesses, tensor=tensor, accesses=accesses)
     return longest
 
 

@@ -46,8 +46,8 @@ class NodeInterval:
     """The initiation interval of a node, in cycles, and its cause.
 
     ``register`` is the limiting recurrence, with its ``latency`` in cycles and ``distance`` in
-    firings; ``moved_bytes`` are the bytes per firing if the memory port is the limit.  Both are
-    ``None`` for an interval of 1.
+    firings; ``moved_bytes`` are the bytes per firing if the memory port is the limit, and
+    ``accesses`` those of a ``tensor`` if its port serves one in a cycle.
     """
 
     cycles: int
@@ -56,6 +56,13 @@ class NodeInterval:
     distance: int = 1
     moved_bytes: int | None = None
     port_bytes: int | None = None
+    tensor: str | None = None
+    accesses: int = 1
+
+    @property
+    def of_memory(self) -> bool:
+        """Whether the memory port is the limit."""
+        return self.moved_bytes is not None or self.tensor is not None
 
     @property
     def location(self) -> SourceLocation | None:
@@ -72,6 +79,11 @@ class NodeInterval:
             return (
                 f"II {self.cycles}: memory port, {self.moved_bytes} bytes per firing at "
                 f"{self.port_bytes} bytes per cycle"
+            )
+        if self.tensor is not None:
+            return (
+                f"II {self.cycles}: {self.accesses} accesses of {self.tensor!r} per firing, of "
+                "which its port serves one in a cycle"
             )
         return f"II {self.cycles}"
 

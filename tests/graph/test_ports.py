@@ -1,0 +1,90 @@
+"""``t2s.graph.ports``: accesses of the PEs of a node, one in a cycle for each tensor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import t2s
+from t2s import Float, Func, ImageParam, RDom
+from t2s.devices import DEVICES, Device
+from t2s.graph.ports import busiest_port
+from t2s.simulator.report.result import SimResult
+
+PORTS = replace(DEVICES["ideal"], name="ports", port_per_tensor=True)
+
+
+def product(pes: tuple[int, int], lanes: int = 1, *, forward: bool = True, first: int = 0) -> Func:
+    """C = A B of 12 x 8, with an array of PEs along i and j."""
+    A, B = ImageParam(Float(32), 2, name="A"), ImageParam(Float(32), 2, name="B")
+    i, j, ii, jj, kv = t2s.variables("i j ii jj kv")
+    k, C = RDom(0, 16, name="k"), Func("C")
+    C[i, j] = 0.0
+    C[i, j] += A[i, k + first] * B[j, k]
+    C.bound(i, 0, 12).bound(j, 0, 8).split(i, i, ii, pes[0]).split(j, j, jj, pes[1])
+    if lanes > 1:
+        C.split(k, k, kv, lanes)
+    C.reorder(*([kv] if lanes > 1 else []), jj, ii, k, j, i).unroll(ii, jj)
+    if lanes > 1:
+        C.vload(A, B)
+    if forward:
+        loaders = t2s.funcs("A_loader B_loader")
+        C.isolate_producer(A, loaders[0]).isolate_producer(B, loaders[1])
+        C.forward(loaders[0], jj).forward(loaders[1], ii)
+    return C
+
+
+def ports(func: Func) -> dict[str, tuple[str, int] | None]:
+    graph = func.lower()
+    return {node.name: busiest_port(graph, node) for node in graph.nodes}
+
+
+CASES = {
+    "one PE": (product((1, 1)), {"A_loader": ("A", 1), "B_loader": ("B", 1), "C_store": ("C", 1)}),
+    "an array": (
+        product((4, 2)),
+        {"A_loader": ("A", 4), "B_loader": ("B", 2), "C": None, "C_store": ("C", 8)},
+    ),
+    "each PE loads": (  # those of a row load the same element
+        product((4, 2), forward=False),
+        {"C_load_A": ("A", 4), "C_load_B": ("B", 2), "C_store": ("C", 8)},
+    ),
+    "aligned vectors": (product((4, 2), 4), {"A_loader": ("A", 4), "B_loader": ("B", 2)}),
+    "vectors that are not": (
+        product((4, 2), 4, first=1),
+        {"A_loader": ("A", 16), "B_loader": ("B", 2)},
+    ),
+}
+
+
+def test_accesses_of_a_firing() -> None:
+    for name, (func, expected) in CASES.items():
+        found = ports(func)
+        assert {node: found[node] for node in expected} == expected, name
+
+
+def run(func: Func, device: Device, engine: str = "native") -> SimResult:
+    generator = np.random.default_rng(1)
+    shapes = {tensor.name: tensor.shape for tensor in func.lower().tensors if tensor.name != "C"}
+    inputs = {
+        name: generator.integers(0, 4, shape).astype(np.float32) for name, shape in shapes.items()
+    }
+    return t2s.simulate(func, inputs, device=device, engine=engine, progress=False)
+
+
+@pytest.mark.parametrize("engine", ["native", "python"])
+def test_a_node_begins_a_firing_when_its_accesses_are_done(engine: str) -> None:
+    """3 x 4 blocks of 16 steps, of which each loads 4 elements of A."""
+    func, steps = product((4, 2)), 3 * 4 * 16
+    assert run(func, DEVICES["ideal"], engine).cycles < steps + 16
+    assert 4 * steps <= run(func, PORTS, engine).cycles < 4 * steps + 16
+
+
+def test_the_cause_is_told() -> None:
+    result = run(product((4, 2)), PORTS)
+    assert str(result.nodes["A_loader"].interval) == (
+        "II 4: 4 accesses of 'A' per firing, of which its port serves one in a cycle"
+    )
+    assert str(result.nodes["C"].interval) == "II 1"
