@@ -85,6 +85,13 @@ class WaveFile:
     cycles: tuple[int, int] | None = None
 
 
+@dataclass(frozen=True)
+class RunValues:
+    """The result of a run without times: output tensors by name."""
+
+    outputs: dict[str, Array]
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """How the files of a graph are run.

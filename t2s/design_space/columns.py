@@ -23,7 +23,7 @@ Columns = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """The most DSP and RAM blocks; ``None`` is no limit."""
+    """Limits on the DSP and RAM blocks of a design; ``None`` for no limit."""
 
     dsp: int | None
     ram: int | None

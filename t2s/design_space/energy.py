@@ -104,7 +104,7 @@ def counts(
     for operand, feed in zip(space.contraction.operands, ways.feeds, strict=True):
         varies = np.array([loop.name in operand.varies for loop in loops], bool)
         own = np.where(varies, shapes.pes, 1).prod(axis=1)
-        width = space._vector(operand, lanes) * operand.type.bits // 8
+        width = space.vector_of(operand, lanes) * operand.type.bits // 8
         match feed:
             case Feed.DIRECT:
                 channel += steps * array * width
@@ -112,7 +112,7 @@ def counts(
                 channel += steps * array * width
             case Feed.BUFFERED:
                 streamed = _streamed(space, operand, nest, own)
-                outputs = space._of_outputs(np.where(varies, shapes.pes, 1))
+                outputs = space.of_outputs(np.where(varies, shapes.pes, 1))
                 passed = _scattered(streamed, outputs)
                 ram += (streamed + steps * own) * width
                 channel += (streamed + passed + steps * array) * width
@@ -127,11 +127,11 @@ def counts(
     handed_on = nest.array * nest.sums - nest.ends
     channel += np.where(nest.chain > 1, blocks * nest.results * handed_on * width, 0)
     for operand in space.contraction.initial:
-        channel += stored * space._vector(operand, lanes) * operand.type.bits // 8
+        channel += stored * space.vector_of(operand, lanes) * operand.type.bits // 8
     if ways.drain is Drain.GATHERED:
         # the last chain passes whole words of the unloader, which fill up from PE to PE
-        last = space._stored_vector(shapes.pes) - 1
-        pes = space._of_outputs(shapes.pes)
+        last = space.stored_vector(shapes.pes) - 1
+        pes = space.of_outputs(shapes.pes)
         passed = _scattered(stored, pes) + stored * last - stored * last // 2
         channel += (stored * (pes > 1).sum(axis=1) + passed) * width
     evaluations = _evaluations(space, lanes)
@@ -147,8 +147,8 @@ def counts(
 def _evaluations(space: Space, lanes: Columns) -> Columns:
     """Vectors of the term that PEs evaluate; padding is not evaluated."""
     of_one_pe = np.ones((len(lanes), len(space.contraction.loops_in_space)), np.int64)
-    terms = space._steps(lanes, of_one_pe).prod(axis=1)
-    evaluations: Columns = space._extents_of(lanes).prod(axis=1) * terms
+    terms = space.steps_of(lanes, of_one_pe).prod(axis=1)
+    evaluations: Columns = space.extents_of(lanes).prod(axis=1) * terms
     return evaluations
 
 

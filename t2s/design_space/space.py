@@ -118,7 +118,7 @@ class Space:
 
     def of_one_block(self, pes: Columns, lanes: Columns) -> Shapes:
         """Arrays with tiles so large that there is one block; see ``costs``."""
-        tiles = -(-self._extents_of(lanes) // self._of_outputs(pes))
+        tiles = -(-self.extents_of(lanes) // self.of_outputs(pes))
         return Shapes(pes=pes, tiles=tiles, lanes=lanes)
 
     def _pes(self, lanes: int) -> Columns:
@@ -149,7 +149,7 @@ class Space:
             arrays.append(pes)
         return np.concatenate(arrays)
 
-    def _of_outputs(self, columns: Columns) -> Columns:
+    def of_outputs(self, columns: Columns) -> Columns:
         """Of columns for loops in space those of output loops."""
         return columns[:, : len(self.contraction.outputs)]
 
@@ -179,7 +179,7 @@ class Space:
 
     # bounds
 
-    def _extents_of(self, lanes: Columns) -> Columns:
+    def extents_of(self, lanes: Columns) -> Columns:
         """The extents of the output loops, a column each, as ``_extents``."""
         along = self.contraction.vector_loop
         columns = [
@@ -188,7 +188,7 @@ class Space:
         ]
         return np.stack(columns, axis=1) if columns else np.ones((len(lanes), 0), np.int64)
 
-    def _steps(self, lanes: Columns, pes: Columns) -> Columns:
+    def steps_of(self, lanes: Columns, pes: Columns) -> Columns:
         """The steps of each reduction in time, a column each."""
         along = self.contraction.vector_loop
         vectors = [
@@ -303,11 +303,11 @@ class Space:
         """The loop nests of shapes."""
         lanes = shapes.lanes
         # padding is computed, loaded and stored as all else
-        of_outputs = self._of_outputs(shapes.pes)
-        blocks = -(-self._extents_of(lanes) // (of_outputs * shapes.tiles))
+        of_outputs = self.of_outputs(shapes.pes)
+        blocks = -(-self.extents_of(lanes) // (of_outputs * shapes.tiles))
         results = shapes.tiles.prod(axis=1)
         array, ends = shapes.pes.prod(axis=1), of_outputs.prod(axis=1)
-        steps = self._steps(lanes, shapes.pes)
+        steps = self.steps_of(lanes, shapes.pes)
         chain = array // ends
         # a PE of a chain sends a sum when its own term is in it, and a channel takes a cycle
         latency = self._of_datapath(lanes, lambda each: each.latency)
@@ -337,7 +337,7 @@ class Space:
             bits=self._bits * self._results_of_vector(lanes),
             bytes=self.contraction.type.bytes * self._results_of_vector(lanes),
             after=latency + self._latency_of_stores,
-            masks=self._steps(lanes, np.ones_like(shapes.pes)).prod(axis=1)
+            masks=self.steps_of(lanes, np.ones_like(shapes.pes)).prod(axis=1)
             < (steps * self._of_reductions(shapes.pes)).prod(axis=1),
             any_tiles=of_family,
         )
@@ -444,7 +444,7 @@ class Space:
         A feeder takes a token in each of the first firings of a step, and a chain of feeders gets
         one for each of the PEs that the distributor serves; what FIFOs hold is there before.
         """
-        along = np.where(varies, self._of_outputs(nest.pes), 1)
+        along = np.where(varies, self.of_outputs(nest.pes), 1)
         chains = np.where(along > 1, along, 0)
         last = chains.shape[1] - 1 - np.argmax(chains[:, ::-1] > 0, axis=1) if chains.size else 0
         served = along[np.arange(len(along)), last] if chains.size else np.ones_like(kept)
@@ -460,7 +460,7 @@ class Space:
 
     def _hops(self, nest: Nest, varies: Any) -> Columns:
         """From the first to the last PE that share an element; ``chain`` has those of sums."""
-        hops: Columns = np.where(varies, 0, self._of_outputs(nest.pes) - 1).sum(axis=1)
+        hops: Columns = np.where(varies, 0, self.of_outputs(nest.pes) - 1).sum(axis=1)
         return hops
 
     def _least_moved(
@@ -475,7 +475,7 @@ class Space:
         known = operand.distinct and operand.loaded is None
         if memory is None or not known or memory.open_bursts:
             return np.zeros_like(elements)
-        vector = self._vector(operand, nest.lanes)
+        vector = self.vector_of(operand, nest.lanes)
         in_space = self._of_reductions(nest.pes)
         for at, loop in enumerate(self.contraction.reductions):
             if loop.name in operand.varies:  # PEs of a chain share its iterations
@@ -531,11 +531,11 @@ class Space:
     def _drain(self, nest: Nest, drain: Drain, skew: Columns) -> DrainCosts:
         """What it costs to store results."""
         array, held, bits = nest.ends, nest.held, nest.bits
-        pes = self._of_outputs(nest.pes)
+        pes = self.of_outputs(nest.pes)
         stored = nest.blocks * nest.results * array
         burst = np.full_like(array, self._burst)
         if drain is Drain.GATHERED:
-            vector = self._stored_vector(nest.pes)
+            vector = self.stored_vector(nest.pes)
             # one row of PEs whose results leave as a vector needs no FIFOs for PEs that wait
             waits = (np.sum(pes > 1, axis=1) > 1) | (vector == 1)
             waits &= len(self.contraction.reductions) > 0
@@ -592,21 +592,21 @@ class Space:
         steps: Columns = nest.steps[:, :outer].prod(axis=1)
         return steps
 
-    def _vector(self, operand: SearchedOperand, lanes: Columns) -> Columns:
+    def vector_of(self, operand: SearchedOperand, lanes: Columns) -> Columns:
         return lanes if self.contraction.vector_loop in operand.varies else np.ones_like(lanes)
 
     def _results_of_vector(self, lanes: Columns) -> Columns:
         """Results that a PE computes at once."""
         return np.ones_like(lanes) if self.contraction.reductions else lanes
 
-    def _stored_vector(self, pes: Columns) -> Columns:
+    def stored_vector(self, pes: Columns) -> Columns:
         """Results in a word of the unloader: those along the last loop in space, if adjacent."""
         names: list[str | None] = [loop.name for loop in self.contraction.outputs]
         last = self.contraction.stored[-1] if self.contraction.stored else None
         if last not in names:
             return np.ones(len(pes), np.int64)
         at = names.index(last)
-        others = self._of_outputs(pes)[:, at + 1 :].prod(axis=1)
+        others = self.of_outputs(pes)[:, at + 1 :].prod(axis=1)
         return np.where(others == 1, pes[:, at], 1)
 
     def _unit_cycles(self, width: Columns) -> Columns:

@@ -366,15 +366,12 @@ _FPGA_LATENCIES = _latency_table(
     integer_divide=32,
 )
 
+_ULTRASCALE_HALF = _FloatLatencies(add=5, multiply=4, divide=15, square_root=15, exponential=16)
 _ULTRASCALE_FLOAT = _FloatLatencies(add=7, multiply=4, divide=28, square_root=28, exponential=20)
 _ULTRASCALE_LATENCIES = _latency_table(
     {
-        TypeFamily.FLOAT16: _FloatLatencies(
-            add=5, multiply=4, divide=15, square_root=15, exponential=16
-        ),
-        TypeFamily.BFLOAT16: _FloatLatencies(
-            add=5, multiply=4, divide=15, square_root=15, exponential=16
-        ),
+        TypeFamily.FLOAT16: _ULTRASCALE_HALF,
+        TypeFamily.BFLOAT16: _ULTRASCALE_HALF,
         TypeFamily.FLOAT32: _ULTRASCALE_FLOAT,
         TypeFamily.FLOAT64: _FloatLatencies(
             add=8, multiply=7, divide=57, square_root=57, exponential=35

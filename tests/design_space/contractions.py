@@ -350,7 +350,7 @@ def from_func(n: int, depth: int) -> Func:
 
 
 def polynomials(n: int, degree: int) -> Func:
-    """By Horner's rule: a step that is no sum of terms."""
+    """Polynomials by Horner's rule: each step multiplies the sum before it adds a term."""
     x, c, p = ImageParam(Float(32), 1, name="x"), ImageParam(Float(32), 1, name="c"), Func("p")
     i, k = t2s.Var("i"), RDom(0, degree, name="k")
     p[i] = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from t2s.backends.base import RunOptions, Unsupported, refusal
+from t2s.backends.base import RunOptions, RunValues, Unsupported, refusal
 from t2s.backends.kernels.comments import file_comment
 from t2s.backends.kernels.design import (
     analyze,
@@ -62,7 +62,7 @@ class OpenCLBackend:
         inputs: Mapping[str, Array] | None,
         parameters: Mapping[str, Array],
         options: RunOptions,
-    ) -> Emulated:
+    ) -> RunValues:
         """Run a graph on Intel's FPGA emulator, for its values; there are no cycles."""
         outputs = emulate(
             graph,
@@ -71,17 +71,10 @@ class OpenCLBackend:
             time_limit=options.time_limit,
             exact_depths=options.exact_depths,
         )
-        return Emulated(outputs)
+        return RunValues(outputs)
 
 
 BACKEND = OpenCLBackend()
-
-
-@dataclass(frozen=True)
-class Emulated:
-    """The result of an emulator: values, but no cycles."""
-
-    outputs: dict[str, Array]
 
 
 def emulate(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from t2s.backends.base import RunOptions, Unsupported, refusal
+from t2s.backends.base import RunOptions, RunValues, Unsupported, refusal
 from t2s.backends.kernels.design import MOST_KERNELS, analyze
 from t2s.backends.kernels.scope import KernelDesign
 from t2s.backends.vitis_hls.dialect import VITIS_HLS
@@ -50,8 +50,8 @@ class VitisHLSBackend:
         inputs: Mapping[str, Array] | None,
         parameters: Mapping[str, Array],
         options: RunOptions,
-    ) -> Simulated:
-        """Compile with g++ and run, for the values; there are no cycles."""
+    ) -> RunValues:
+        """Compile a graph with g++ and run its test bench; the result has no cycles."""
         outputs = emulate(
             graph,
             inputs or {},
@@ -59,17 +59,10 @@ class VitisHLSBackend:
             time_limit=options.time_limit,
             exact_depths=options.exact_depths,
         )
-        return Simulated(outputs)
+        return RunValues(outputs)
 
 
 BACKEND = VitisHLSBackend()
-
-
-@dataclass(frozen=True)
-class Simulated:
-    """The result of a C simulation: values, but no cycles."""
-
-    outputs: dict[str, Array]
 
 
 def emulate(
