@@ -41,9 +41,13 @@ _MOST_ESTIMATED, _ALIKE = 64, 4
 since estimates are wrong for whole kinds of designs."""
 
 
-MOST_STEPS = 500_000_000
-"""Cycles of single PEs that a run may step through, about a second, before other points are
-tried; what repeats is not stepped through."""
+_FIRST_STEPS, MOST_STEPS = 50_000_000, 500_000_000
+"""Cycles of single PEs that the first and the second run of a point may step through, about a tenth
+of a second and a second; what repeats is not stepped through.  The third one waits for all others.
+"""
+
+_MOST_AHEAD = 3
+"""So many points may be decided by their first runs without a second run of another one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,7 +114,8 @@ def _measured(measure: Measure, attempt: tuple[Point, Cut]) -> Outcome:
 class Candidate:
     """A point with its costs, of which ``bound`` is below its cycles, and its ``dynamic`` energy.
 
-    ``value`` is its bound for the objective: ``bound`` again, or energy.
+    ``value`` is its bound for the objective: ``bound`` again, or energy.  Its next run may step
+    through ``steps`` cycles of single PEs.
     """
 
     point: Point
@@ -120,6 +125,7 @@ class Candidate:
     ram: int
     bytes: int
     dynamic: float
+    steps: int | None = _FIRST_STEPS
 
 
 @dataclass(kw_only=True)
@@ -137,6 +143,7 @@ class Search:
     complete: whether no point is left that could be better.
     smallest: whether none is left, either, that could be as fast with fewer blocks.
     ending, problem: why it ended; what is known of an executor that is gone.
+    ahead: points that were decided without a second run of those that need one.
     """
 
     space: Space
@@ -154,10 +161,14 @@ class Search:
     smallest: bool = False
     ending: Ending = Ending.FINISHED
     problem: str = ""
+    ahead: int = 0
     _front: list[tuple[int, int, int, int]] = field(default_factory=list)
 
     def add(self, candidate: Candidate, outcome: Outcome) -> None:
         """Count a point that was timed, cut short or refused."""
+        if candidate.steps == _FIRST_STEPS:
+            decided = self.decides(candidate, outcome)
+            self.ahead = min(self.ahead + 1, _MOST_AHEAD) if decided else self.ahead - 1
         if outcome.refusal is not None:
             self.refused.append(Refused(point=candidate.point, reason=outcome.refusal))
             return
@@ -211,12 +222,13 @@ class Search:
         return most is not None and outcome.more_than >= most
 
     def _raised(self, candidate: Candidate, cycles: int) -> Candidate:
-        """A candidate of which it is known that it takes so many cycles at least."""
+        """A candidate of which a run has shown that it takes so many cycles at least."""
         bound = max(candidate.bound, cycles)
         value: float = bound
         if self.minimized is not None:
             value = candidate.dynamic + self.minimized.of_cycle * bound
-        return replace(candidate, bound=bound, value=value)
+        steps = MOST_STEPS if candidate.steps == _FIRST_STEPS else None
+        return replace(candidate, bound=bound, value=value, steps=steps)
 
     def rank(self, timed: Timed) -> tuple[float, ...]:
         """The best design has the least one."""
@@ -302,7 +314,8 @@ def best_first(
     """Time points until nothing better is left, or for so many seconds, but try at least one.
 
     Runs are cut short where their point can be no better than what was timed, and, once there is a
-    design, when the time is over; a run of many steps waits until all other points are decided.
+    design, when the time is over.  A run of many steps is cut short, too, and tried again when as
+    many points were decided without; if it takes still more, when all other points are decided.
     ``measure`` runs on the executor (see ``workers.py``) for points that ``recall`` does not know;
     ``record`` gets what it returns, and ``report`` the state after each point.
     """
@@ -314,23 +327,27 @@ def best_first(
     passed_over: list[Candidate] = []  # the one that there was no time for
     with Workers(partial(_measured, measure), executor) as workers:
 
-        def following() -> tuple[Candidate, int | None] | None:
-            """The next candidate, and how far it may be run; last those that were cut short."""
-            if (candidate := candidates.take()) is not None:
-                return candidate, MOST_STEPS
+        def following() -> Candidate | None:
+            """The next candidate: a new one, or one whose run was cut short."""
             state.undecided = [each for each in state.undecided if state.is_open(each)]
-            postponed = [each for each in state.undecided if each.point not in dead]
-            if not postponed or in_flight:
+            again = [each for each in state.undecided if each.point not in dead]
+            longer = [each for each in again if each.steps is not None]
+            candidate = None if longer and state.ahead < 0 else candidates.take()
+            if candidate is not None:
+                return candidate
+            if longer:
+                candidate, state.ahead = longer[0], 0
+            elif again and not in_flight:
+                candidate = min(again, key=lambda each: each.value)
+            else:
                 return None
-            candidate = min(postponed, key=lambda each: each.value)
             state.undecided.remove(candidate)
             state.cut -= 1
-            return candidate, None
+            return candidate
 
         def fill() -> None:
             """Submit the next candidates; those that were timed before count, however late."""
-            while workers.room and not passed_over and (item := following()) is not None:
-                candidate, steps = item
+            while workers.room and not passed_over and (candidate := following()) is not None:
                 outcome = recall(candidate.point)
                 if outcome is not None and state.decides(candidate, outcome):
                     state.add(candidate, outcome)
@@ -339,7 +356,8 @@ def best_first(
                 else:
                     in_flight[candidate.point] = candidate
                     end = wall_clock if state.timed else None
-                    cut = Cut(cycles=state.most_cycles(candidate), steps=steps, until=end)
+                    most = state.most_cycles(candidate)
+                    cut = Cut(cycles=most, steps=candidate.steps, until=end)
                     workers.submit((candidate.point, cut))
 
         def left() -> float | None:
@@ -519,6 +537,7 @@ class _Batch:
     number: int
     family: Family
     taken: int = 0
+    costs: tuple[float, ...] = ()  # of the row that was taken last
     rows: Iterator[tuple[float, int, int, int, int, int, float]] = field(
         default_factory=lambda: iter(())
     )
@@ -545,6 +564,8 @@ class _Queue:
         self.bounds = bounds
         self.known = known
         self.heap: list[_Entry] = []
+        self.alike: deque[Candidate] = deque()
+        self.turns = 0
         self.batches = 0  # families whose points are in the heap
 
     @property
@@ -560,13 +581,16 @@ class _Queue:
         """The least bound of what has not been taken."""
         bounds = [self.heap[0].key[0]] if self.heap else []
         bounds += [] if self.family is None else [self.family]
+        bounds += [self.alike[0].value] if self.alike else []
         return min(bounds, default=None)
 
     def take(self) -> Candidate | None:
         """Take the candidate with the least bound out; ``None`` if none could be better."""
-        while self._expand():
+        self.turns += 1
+        candidate = self._take_alike() if self.turns % _ALIKE == 0 else None
+        while candidate is None and self._expand():
             if self.heap[0].key[0] > self.state.limit:
-                return None
+                break
             entry = heappop(self.heap)
             self._push(entry.batch)
             value, ram, moved = entry.key
@@ -579,6 +603,21 @@ class _Queue:
                 bytes=moved,
                 dynamic=entry.dynamic,
             )
+            if (*entry.key, entry.dsp) == entry.batch.costs:
+                self.alike.append(candidate)
+                candidate = None
+            elif not self.state.is_open(candidate):
+                candidate = None
+            entry.batch.costs = (*entry.key, entry.dsp)
+        return candidate or self._take_alike()
+
+    def _take_alike(self) -> Candidate | None:
+        """Take a candidate whose costs are those of another one; ``None`` if none could be better.
+
+        It most likely takes as many cycles, so others come first.
+        """
+        while self.alike:
+            candidate = self.alike.popleft()
             if self.state.is_open(candidate):
                 return candidate
         return None

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import prod
+from math import ceil, prod
 from typing import Any, overload
 
 import numpy as np
@@ -168,10 +168,10 @@ class LoadCosts:
     """What an operand costs; ``widest`` are the bytes of one access.
 
     Of its ``bytes`` a DRAM moves at least ``least``, and is expected to move ``lines``.
-    Before the first step ``first`` bytes are loaded in ``fill`` cycles; the last PE begins ``skew``
-    cycles after the first one; ``streamed`` are the cycles from the first load to the last step,
-    and ``stalls`` those in which feeders wait, since tokens reach a chain of them less often than
-    once in a cycle.
+    Before the first step of all PEs ``first`` bytes are loaded in ``fill`` cycles, before that of
+    the first one ``alone`` in ``begun``; the last PE begins ``skew`` cycles after the first one;
+    ``streamed`` are the cycles from the first load to the last step, and ``stalls`` those in which
+    feeders wait, since tokens reach a chain of them less often than once in a cycle.
     """
 
     bytes: Columns
@@ -180,6 +180,8 @@ class LoadCosts:
     lines: Columns
     first: Columns
     fill: Columns
+    alone: Columns
+    begun: Columns
     skew: Columns
     streamed: Columns
     stalls: Columns
@@ -263,3 +265,15 @@ def counts_of(condition: Expr, ranges: tuple[tuple[str, int, int], ...]) -> Colu
     for axis in range(len(extents)):
         np.cumsum(counts, axis=axis, out=counts)
     return counts
+
+
+def smallest_tiles(extent: int) -> list[int]:
+    """For each number of blocks the smallest tile that covers the extent, in rising order."""
+    return sorted({ceil(extent / blocks) for blocks in range(1, extent + 1)})
+
+
+def step_of(results: Columns, carried: Columns, chain: Columns) -> Columns:
+    """The cycles of a step: all firings of a PE are as far apart as its partial results demand."""
+    apart = results * np.maximum(1, -(-carried // results))
+    step: Columns = np.where(chain > 1, np.maximum(results, carried), apart)
+    return step

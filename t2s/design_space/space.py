@@ -53,6 +53,8 @@ from t2s.design_space.columns import (
     Shapes,
     Ways,
     counts_of,
+    smallest_tiles,
+    step_of,
 )
 from t2s.design_space.contraction import Contraction, SearchedLoop, SearchedOperand
 from t2s.design_space.point import Drain, Feed, Point
@@ -68,6 +70,9 @@ MOST_RESULTS = 1 << 13
 MOST_TILES = 1 << 12
 """Tiles for one array of PEs; of more, those that pad the least along the loop with the most."""
 
+
+_ROOM_OF_GATHERED = 8
+"""Results of the PE beside the unloader that channels hold, beyond those in its datapath."""
 
 MOST_APART = 3
 """Operands of which each may reach the PEs in a way of its own, wherever it varies."""
@@ -251,24 +256,25 @@ class Space:
         loaded = sum((load.bytes for load in loads), none)
         moved = loaded + left.bytes
         widest = np.maximum.reduce([none, *(load.widest for load in loads)])
-        fill = np.maximum.reduce([none, *(load.fill for load in loads)])
-        first = sum((load.first for load in loads), none)
-        fill = np.maximum(fill, self._moving(first, widest))
-        fill = np.maximum(fill, nest.through)
         stalls = np.maximum.reduce([none, *(load.stalls for load in loads)])
-        computed = fill + nest.blocks * (nest.sums - 1) * nest.step + stalls
-        computed = computed + (nest.blocks - 1) * nest.next_block + nest.results
-        computed = computed + (nest.blocks - 1) * left.stalls
+        steps = nest.blocks * (nest.sums - 1) * nest.step + stalls
+        steps = steps + (nest.blocks - 1) * (nest.next_block + left.stalls) + nest.results
+
+        def filled(cycles: list[Columns], moved: Columns) -> Any:
+            return np.maximum.reduce([nest.through, *cycles, self._moving(moved, widest)])
+
+        fill = filled([load.fill for load in loads], sum((load.first for load in loads), none))
+        begun = filled([load.begun for load in loads], sum((load.alone for load in loads), none))
         buffers = [feed.buffers for feed in ways.feeds] + [False] * len(self.contraction.initial)
-        of_buffers = [load.streamed for load, full in zip(loads, buffers, strict=True) if full]
+        of_buffers = [load for load, full in zip(loads, buffers, strict=True) if full]
         others = [load.streamed for load, full in zip(loads, buffers, strict=True) if not full]
-        computed = np.maximum.reduce([computed, *of_buffers])
-        loaded_last = np.maximum.reduce([computed, *others])
+        last = np.maximum.reduce([fill + steps, *(load.streamed for load in of_buffers), *others])
         latency, of_first = self._latency_before_steps
-        first_pe = of_first + loaded_last
         # the first PE sends its last results while those behind it still compute theirs
-        last_pe = loaded_last + skew + left.hops
-        computed = np.maximum.reduce([computed + left.tail, last_pe, left.streamed])
+        behind = [load.streamed - load.fill + load.begun for load in of_buffers]
+        leaving = np.maximum.reduce([begun + steps, *behind]) + left.tail
+        computed = np.maximum.reduce([leaving, last + skew + left.hops, left.streamed])
+        first_pe = of_first + last
         bound = nest.after + np.maximum(latency + computed, first_pe)
         loading = self._latency_of_loads + self._moving(loaded, widest)
         bound = np.maximum(bound, np.where(loaded > 0, nest.after + loading, 0))
@@ -313,7 +319,7 @@ class Space:
         latency = self._of_datapath(lanes, lambda each: each.latency)
         carried = self._of_datapath(lanes, lambda each: each.carried)
         carried = np.where(chain > 1, chain * (latency + 1), carried)
-        step = _step(results, carried, chain)
+        step = step_of(results, carried, chain)
         return Nest(
             pes=shapes.pes,
             tiles=shapes.tiles,
@@ -371,8 +377,11 @@ class Space:
             legal &= operand.condition is None
             buffered = np.minimum(kept, nest.held)
             # the last buffer is full before the steps that use it
-            least_step = _step(nest.held, nest.carried, nest.chain)
+            least_step = step_of(nest.held, nest.carried, nest.chain)
             steps_after = (nest.sums // streams - 1) * least_step + nest.held - 1
+        fill, begun = none, none
+        if feed.buffers:
+            fill, begun = buffered * own // units, (buffered - 1) * own // units + 1
         tokens = self._needed(nest, operand.condition, tokens)
         loaded = self._needed(nest, operand.loaded, tokens)
         moved = loaded * width
@@ -387,8 +396,10 @@ class Space:
             widest=widest,
             least=self._least_moved(nest, operand, owners * kept, units),
             lines=self._lines(tokens, width, run) if operand.stored else moved,
-            first=buffered * own * width if feed.buffers and operand.loaded is None else none,
-            fill=buffered * own // units if feed.buffers else none,
+            first=fill * units * width if operand.loaded is None else none,
+            fill=fill,
+            alone=begun * width if operand.loaded is None else none,
+            begun=begun,
             skew=self._hops(nest, outputs) if skewed else none,
             streamed=busy + 1 + (steps_after if feed.buffers else 0),
             stalls=self._stalls(nest, operand, outputs, kept) if feed is Feed.BUFFERED else none,
@@ -513,19 +524,14 @@ class Space:
         none = np.zeros_like(nest.array)
         loaded = self._needed(nest, operand.loaded, nest.blocks * nest.results * nest.ends)
         moved = loaded * self._of_loads(nest, operand, "bytes")
+        free = ("least", "first", "fill", "alone", "begun", "skew", "streamed", "stalls", "dsp")
         return LoadCosts(
             bytes=moved,
             widest=self._of_loads(nest, operand, "widest"),
-            least=none,
             lines=moved,
-            first=none,
-            fill=none,
-            skew=none,
-            streamed=none,
-            stalls=none,
-            dsp=none,
             ram=nest.ends * self._of_loads(nest, operand, "ram"),
             legal=np.ones(len(none), bool),
+            **dict.fromkeys(free, none),
         )
 
     def _drain(self, nest: Nest, drain: Drain, skew: Columns) -> DrainCosts:
@@ -541,13 +547,21 @@ class Space:
             waits &= len(self.contraction.reductions) > 0
             waiting = self._ram(np.where(waits, held + 1, 0), bits)
             width = vector * self.contraction.type.bytes
+            # without those FIFOs the PE beside the unloader waits: for memory, and for the first
+            # result of the last PE, which starts later and whose results have to come back
+            hops = np.where(pes > 1, pes - 1, 0).sum(axis=1)
+            latency = self._of_datapath(nest.lanes, lambda each: each.latency)
+            late = np.maximum(0, held - latency - _ROOM_OF_GATHERED)
+            stalls = np.maximum(self._moving(late * width, width), late * self._unit_cycles(width))
+            back = np.where(skew > 0, skew + hops + held - latency - _ROOM_OF_GATHERED, 0)
+            stalls = np.where(waits | (late == 0), 0, np.maximum(stalls, back) - held)
             return DrainCosts(
                 bytes=stored * nest.bytes,
                 widest=width,
                 lines=self._lines(stored // vector, width, np.ones_like(array)),
-                tail=np.maximum(0, array * held // vector - held),
-                stalls=np.zeros_like(array),
-                streamed=stored // vector,
+                tail=np.maximum(0, array * held // vector * self._unit_cycles(width) - held),
+                stalls=np.maximum(0, stalls),
+                streamed=stored // vector * self._unit_cycles(width),
                 hops=np.where(pes > 1, pes, 0).sum(axis=1),
                 ram=array * waiting + self._ram(burst, vector * self._bits),
                 legal=(array > 1) & (bits == self._bits),
@@ -743,18 +757,6 @@ class Space:
             drain=ways.drain,
             depth=depth if depth > DEFAULT_CAPACITY else 0,
         )
-
-
-def smallest_tiles(extent: int) -> list[int]:
-    """For each number of blocks the smallest tile that covers the extent, in rising order."""
-    return sorted({ceil(extent / blocks) for blocks in range(1, extent + 1)})
-
-
-def _step(results: Columns, carried: Columns, chain: Columns) -> Columns:
-    """The cycles of a step: all firings of a PE are as far apart as its partial results demand."""
-    apart = results * np.maximum(1, -(-carried // results))
-    step: Columns = np.where(chain > 1, np.maximum(results, carried), apart)
-    return step
 
 
 def in_words(contraction: Contraction) -> str:
