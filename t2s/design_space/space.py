@@ -11,10 +11,7 @@ every tile that is the smallest one for its number of blocks, so that tiles need
 of a power of two along the innermost reduction, or along adjacent results if nothing is reduced;
 each operand loaded by each PE, or forwarded from boundary PEs, or streamed once for each tile and
 buffered, from one loader or from one for each feeder; results gathered, or stored by each PE
-through a FIFO that takes no RAM block or holds a tile.
-Not in it: skewed space-time maps, blocks in another order than the definition's, single buffers,
-which take as many RAM blocks as double ones unless tiles are large, buffers for more than one step
-of the reduction, other depths of FIFOs.
+through a FIFO that takes no RAM block or holds a tile.  ``in_words`` has what is not in it.
 
 **Bounds.**  Each counts what one unit has to do, so none of them is above the true cycles:
 
@@ -268,14 +265,15 @@ class Space:
         buffers = [feed.buffers for feed in ways.feeds] + [False] * len(self.contraction.initial)
         of_buffers = [load for load, full in zip(loads, buffers, strict=True) if full]
         others = [load.streamed for load, full in zip(loads, buffers, strict=True) if not full]
-        last = np.maximum.reduce([fill + steps, *(load.streamed for load in of_buffers), *others])
         latency, of_first = self._latency_before_steps
-        # the first PE sends its last results while those behind it still compute theirs
+        # the first PE begins and ends before those behind it
         behind = [load.streamed - load.fill + load.begun for load in of_buffers]
-        leaving = np.maximum.reduce([begun + steps, *behind]) + left.tail
-        computed = np.maximum.reduce([leaving, last + skew + left.hops, left.streamed])
-        first_pe = of_first + last
-        bound = nest.after + np.maximum(latency + computed, first_pe)
+        first = np.maximum.reduce([begun + steps, *behind])
+        last = np.maximum.reduce([fill + steps, *(load.streamed for load in of_buffers)])
+        last = np.maximum.reduce([last, *(each + skew for each in (first, *others))])
+        computed = np.maximum.reduce([first + left.tail, last + left.hops, left.streamed])
+        of_first = of_first + np.maximum.reduce([last - skew, first, *others])
+        bound = nest.after + np.maximum(latency + computed, of_first)
         loading = self._latency_of_loads + self._moving(loaded, widest)
         bound = np.maximum(bound, np.where(loaded > 0, nest.after + loading, 0))
         moving = self._moving(moved, np.maximum(widest, left.widest))
@@ -366,6 +364,7 @@ class Space:
             case Feed.FORWARDED:
                 units, tokens, legal = own, steps * own, own < nest.array
                 legal &= ~self._differs(nest, operand)
+        fill = begun = first = alone = after = none
         if feed.buffers:
             # from one loader, or from one for each PE along a reduction
             apart = np.where(varies, nest.pes, 1)[:, len(outputs) :].prod(axis=1)
@@ -376,12 +375,13 @@ class Space:
             legal &= (own > apart) | (feed is Feed.BUFFERED)
             legal &= operand.condition is None
             buffered = np.minimum(kept, nest.held)
+            chain = self._hops(nest, ~outputs) if feed is Feed.BUFFERED else none
+            fill, begun = buffered * own // units + chain, (buffered - 1) * own // units + 1
+            if operand.loaded is None:
+                first, alone = buffered * own * width, ((buffered - 1) * own + 1) * width
             # the last buffer is full before the steps that use it
             least_step = step_of(nest.held, nest.carried, nest.chain)
-            steps_after = (nest.sums // streams - 1) * least_step + nest.held - 1
-        fill, begun = none, none
-        if feed.buffers:
-            fill, begun = buffered * own // units, (buffered - 1) * own // units + 1
+            after = chain + (nest.sums // streams - 1) * least_step + nest.held - 1
         tokens = self._needed(nest, operand.condition, tokens)
         loaded = self._needed(nest, operand.loaded, tokens)
         moved = loaded * width
@@ -396,12 +396,12 @@ class Space:
             widest=widest,
             least=self._least_moved(nest, operand, owners * kept, units),
             lines=self._lines(tokens, width, run) if operand.stored else moved,
-            first=fill * units * width if operand.loaded is None else none,
+            first=first,
             fill=fill,
-            alone=begun * width if operand.loaded is None else none,
+            alone=alone,
             begun=begun,
             skew=self._hops(nest, outputs) if skewed else none,
-            streamed=busy + 1 + (steps_after if feed.buffers else 0),
+            streamed=busy + 1 + after,
             stalls=self._stalls(nest, operand, outputs, kept) if feed is Feed.BUFFERED else none,
             dsp=none if operand.stored else self._dsp(units, nest.lanes, blocks),
             ram=ram + own * self._ram(2 * buffered, bits) if feed.buffers else ram,
