@@ -29,6 +29,7 @@ from t2s.core.progress import ProgressBar
 from t2s.core.validate import as_int, checked_seconds
 from t2s.design_space.branch_and_bound import (
     AnyPoint,
+    Cut,
     Objective,
     Search,
     Timed,
