@@ -467,7 +467,7 @@ def _may_win(state: Search, waiting: Sequence[Candidate], *, ties: bool) -> bool
 class _ListedCandidates:
     """The points of a space that lists them, family by family, those with the least bound first.
 
-    Of points with the same bound the one that is expected to move the fewest bytes is the first.
+    Of points with the same bound the one that is expected to take the fewest cycles is the first.
     """
 
     def __init__(self, state: Search, space: RecurrenceSpace) -> None:
@@ -503,7 +503,7 @@ class _ListedCandidates:
                     bytes=costs.bytes,
                     dynamic=0.0,
                 )
-                heappush(self.heap, (costs.bound, costs.traffic, next(self.numbers), candidate))
+                heappush(self.heap, (costs.bound, costs.expected, next(self.numbers), candidate))
         return bool(self.heap)
 
     def bounds(self) -> Iterator[float]:

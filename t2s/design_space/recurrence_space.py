@@ -10,7 +10,8 @@ to travel back in time, are counted as refused when their turn comes.
 or others on it, else the fewest PEs for each number of steps; the dependent loops in time in each
 order; of each independent loop one iteration at a time, all of them, or halves, quarters, ...
 interleaved; vectors of a power of two along a loop without dependences; operands loaded by each PE,
-forwarded from boundary PEs, or buffered where interleaved loops use them again, all alike.
+forwarded from boundary PEs, or buffered where interleaved loops use them again and no loop is
+padded, all alike.
 Not in it: skewed space-time maps, tiles of dependent loops in a PE, gathered results, depths of
 FIFOs.
 
@@ -85,9 +86,13 @@ class RecurrencePoint:
 
 @dataclass(frozen=True, kw_only=True)
 class RecurrenceDatapath:
-    """A design of a single PE: its DSP blocks, and what its iterations wait for."""
+    """A design of a single PE: its DSP blocks, and what its iterations wait for.
+
+    ``others`` are the blocks of Funcs that pick elements out of the recurrence.
+    """
 
     dsp: Fraction
+    others: int
     transports: tuple[Transport, ...]
 
 
@@ -103,12 +108,12 @@ class RecurrenceFamily:
 
 @dataclass(frozen=True, kw_only=True)
 class RecurrenceCosts:
-    """Of a point: the least cycles, DSP blocks, and the least and the expected bytes it moves."""
+    """Of a point: the least and the expected cycles, DSP blocks, the least bytes that it moves."""
 
     bound: int
     dsp: int
     bytes: int
-    traffic: int
+    expected: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +150,7 @@ class RecurrenceSpace:
                 rows=rows,
                 lanes=lanes,
                 bound=self.least(rows, lanes),
-                dsp=ceil(self.count(rows) * self.datapaths[lanes].dsp),
+                dsp=self.dsp(rows, lanes),
             )
 
     def points(self, family: RecurrenceFamily) -> Iterator[RecurrencePoint]:
@@ -164,7 +169,7 @@ class RecurrenceSpace:
                 continue  # one order of independent loops is as good as another
             interleaved = zip(independent, counts, strict=True)
             used = tuple((name, count) for name, count in interleaved if count > 1)
-            for feed in self._feeds(pes, used):
+            for feed in self._feeds(family, used):
                 yield RecurrencePoint(
                     rows=family.rows,
                     order=order,
@@ -184,13 +189,19 @@ class RecurrenceSpace:
         return True
 
     def _feeds(
-        self, pes: Mapping[str, int], interleaved: tuple[tuple[str, int], ...]
+        self, family: RecurrenceFamily, interleaved: tuple[tuple[str, int], ...]
     ) -> list[Feed]:
-        feeds = [Feed.DIRECT]
+        """How operands may reach PEs; buffers of padded loops are not in the space."""
+        pes, feeds, counts = dict(family.rows), [Feed.DIRECT], dict(interleaved)
         movable = [each for each in self.recurrence.operands if each.movable]
         if any(pes.keys() - each.needed_by for each in movable):
             feeds.append(Feed.FORWARDED)
-        if any(reused(each.varies, interleaved) for each in movable if each.condition is None):
+        padded = any(
+            self.extent(x, family.lanes) % (pes.get(x.name, 1) * counts.get(x.name, 1))
+            for x in self.recurrence.loops
+        )
+        again = any(reused(x.varies, interleaved) for x in movable if x.condition is None)
+        if again and not padded:
             feeds.append(Feed.BUFFERED)
         return feeds
 
@@ -212,6 +223,11 @@ class RecurrenceSpace:
             return prod(pes.values())
         held = _by_pe(self.recurrence.inside, self._along(pes), 0)
         return others * int((held.sum(axis=1) > 0).sum())
+
+    def dsp(self, rows: tuple[tuple[str, int], ...], lanes: int) -> int:
+        """DSP blocks."""
+        datapath = self.datapaths[lanes]
+        return ceil(self.count(rows) * datapath.dsp) + datapath.others
 
     # bounds
 
@@ -259,13 +275,25 @@ class RecurrenceSpace:
         moved, traffic, widest = self.bytes(point)
         bound = max(self.least(point.rows, point.lanes), self._moving(moved, widest))
         if self._is_counted and self.recurrence.inside.size <= MOST_SCHEDULED:
-            bound = max(bound, self._scheduled(point))
+            bound = expected = max(bound, self._scheduled(point))
+        else:
+            together = prod(count for _, count in point.interleaved)
+            expected = bound * max(together, self._round_trip(point)) // together
         return RecurrenceCosts(
             bound=bound,
-            dsp=ceil(self.count(point.rows) * self.datapaths[point.lanes].dsp),
+            dsp=self.dsp(point.rows, point.lanes),
             bytes=moved,
-            traffic=traffic,
+            expected=max(expected, self._moving(traffic, 0)),
         )
+
+    def _round_trip(self, point: RecurrencePoint) -> int:
+        """Cycles until a PE has what its next iteration needs, about."""
+        pes, transports = point.pes, self.datapaths[point.lanes].transports
+        hop = 1 + max((each.latency for each in transports), default=0)
+        tracked = [loop for loop in self.recurrence.tracked if loop.name in pes]
+        tiled = any(pes[loop.name] < loop.extent for loop in tracked)
+        hops = sum(pes[loop.name] for loop in tracked) if tiled else 0
+        return max(hops * hop, max((each.carried for each in transports), default=0))
 
     @property
     def _load(self) -> int:
@@ -539,7 +567,7 @@ def recurrence_in_words(recurrence: Recurrence) -> str:
     if any(operand.movable for operand in recurrence.operands):
         parts.append(
             "operands loaded by each PE, forwarded from boundary PEs, or buffered where "
-            "interleaved iterations use them again, all in the same way"
+            "interleaved iterations use them again and no loop is padded, all in the same way"
         )
     missing = "skewed space-time maps, tiles of dependent loops in a PE, gathered results, vectors "
     missing += "along other loops, depths of FIFOs"

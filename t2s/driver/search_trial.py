@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from math import inf, prod
+from math import ceil, inf, prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,7 +60,7 @@ from t2s.driver.simulate import graph_on, simulate
 from t2s.func.freeze import freeze
 from t2s.graph.analysis import datapath_latencies, memory_bytes, recurrences
 from t2s.graph.body import Load
-from t2s.graph.nodes import PEArray, Role
+from t2s.graph.nodes import PEArray
 from t2s.report.page.traffic import moved_bytes, operators_of_firing
 from t2s.report.resources import dsp_blocks, estimate_resources, unit_blocks
 from t2s.simulator.limits import Limits
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 MANY_FIRINGS = 2_000_000
 """Runs of more firings may be cut short; those of fewer take no longer than others to decide."""
 
-MOST_CHECKED, MOST_INTERPRETED = 1 << 26, 1 << 20
+MOST_CHECKED, MOST_INTERPRETED = 1 << 26, 1 << 18
 """The most evaluations of a term, and iterations of a recurrence, for which the values of the
 winner are checked."""
 
@@ -390,15 +390,9 @@ class RecurrenceTrial(SearchTrial):
     def datapath(self, lanes: int) -> RecurrenceDatapath:
         """That of a single PE, as the compiler makes it."""
         graph = lower(self.design(single_pe_of(self.recurrence, lanes)), self.constants)
-        pes = [node for node in graph.nodes if node.role is Role.COMPUTE]
-        if len(pes) != 1:
-            raise UserError(
-                f"{self.name} needs other Funcs with hardware of their own",
-                expected="one recurrence, and Funcs that pick elements out of it",
-                given=", ".join(node.name for node in pes),
-                hint="search each of them alone",
-            )
-        (node,) = pes
+        members = {name for name, _ in self.recurrence.members}
+        node = next(node for node in graph.nodes if node.name in members)
+        others = [each for each in graph.nodes if each is not node]
         assert isinstance(node, PEArray)
         assert self.device.fabric is not None  # checked before
         latency_of = self.device.latency_of
@@ -409,6 +403,7 @@ class RecurrenceTrial(SearchTrial):
             most = 0  # the compiler found a shorter way than the definition's
         return RecurrenceDatapath(
             dsp=dsp_blocks(node, self.device.fabric),
+            others=sum(ceil(dsp_blocks(each, self.device.fabric)) for each in others),
             transports=self.recurrence.transports(latency_of, most),
         )
 
