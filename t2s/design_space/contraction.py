@@ -273,11 +273,11 @@ def contraction_of(func: ScheduledFunc, constants: Mapping[str, int]) -> Contrac
     """The contraction that a Func defines; ``UserError`` if it does not define one."""
     program = freeze(func, constants)
     function = program.function(func.name)
-    if len(function.updates) > 1 or program.systems:
+    if len(function.updates) > 1:
         raise refused(
             f"{func.name} is not one reduction over a box",
             f"one update, such as {func.name}[...] += term, over an RDom",
-            "a recurrence" if program.systems else f"{len(function.updates)} updates",
+            f"{len(function.updates)} updates",
             func.location,
         )
     computed = [other.name for other in program.functions if other.updates]

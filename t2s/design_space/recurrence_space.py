@@ -162,7 +162,11 @@ class RecurrenceSpace:
         serial = [loop for loop in self.recurrence.loops if rest[loop.name] > 1]
         independent = [x.name for x in serial if x.independent and not x.coupled]
         dependent = [x.name for x in serial if x.name not in independent]
-        orders = [o for o in permutations(dependent) if self._is_nest(o)]
+        orders = [
+            order
+            for order in permutations(dependent)
+            if self._is_nest(order) and self._is_causal(order, family)
+        ]
         choices = [_halves(rest[name]) for name in independent]
         for order, counts in product(orders, product(*choices)):
             if not order and any(count > 1 for count in counts[:-1]):
@@ -186,6 +190,18 @@ class RecurrenceSpace:
                 inner = order[order.index(dimension.name) :]
                 if needed & set(inner):
                     return False
+        return True
+
+    def _is_causal(self, order: tuple[str, ...], family: RecurrenceFamily) -> bool:
+        """Whether no value that stays in its PE is needed before it is computed."""
+        in_space = dict(family.rows)
+        for each in self.datapaths[family.lanes].transports:
+            names = (loop.name for loop in self.recurrence.tracked)
+            distance = dict(zip(names, each.distance, strict=True))
+            if any(by for name, by in distance.items() if name in in_space):
+                continue  # PEs that start one after the other may make it legal
+            if next((distance[name] for name in order if distance[name]), 0) < 0:
+                return False
         return True
 
     def _feeds(
