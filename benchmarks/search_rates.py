@@ -18,7 +18,7 @@ from t2s.design_space.journal import Outcome
 from t2s.design_space.point import Point
 from t2s.design_space.space import Space
 from t2s.driver.recognize import design_of
-from t2s.driver.search import _Trial
+from t2s.driver.search_trial import ContractionTrial
 from t2s.driver.simulate import device_for
 from t2s.driver.sizes import CyclesOfSizes
 from t2s.errors import T2SWarning
@@ -50,7 +50,7 @@ def of_points(name: str) -> tuple[float, float]:
     func = KERNELS[name]
     target = device_for(design_of(func), "arria10")
     contraction = contraction_of(func, {})
-    trial = _Trial(func, contraction, {}, target)
+    trial = ContractionTrial(func, contraction, {}, target)
     budget = Budget(dsp=DSP, ram=target.ram_blocks)
     space = Space(
         contraction=contraction, device=target, budget=budget, datapaths=trial.datapaths()

@@ -55,9 +55,8 @@ def search(
     with exit_codes(json):
         check_choice("device", device, DEVICES)
         loaded = find_design(file, func)
-        design = loaded.design[0] if isinstance(loaded.design, tuple) else loaded.design
         found = t2s.search(
-            design,  # type: ignore[arg-type]  # refused, as in Python
+            loaded.design,  # type: ignore[arg-type]  # refused, as in Python
             constants_of(constant or []),
             device=device,
             memory=memory,

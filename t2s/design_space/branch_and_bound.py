@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
 from heapq import heappop, heappush
+from itertools import count
 from math import ceil, inf
 from time import monotonic, time
 from typing import Any
@@ -27,6 +28,7 @@ from t2s.design_space.columns import Columns, Costs, Families, Family
 from t2s.design_space.energy import Energy, Reals
 from t2s.design_space.journal import Outcome
 from t2s.design_space.point import Point
+from t2s.design_space.recurrence_space import RecurrencePoint, RecurrenceSpace
 from t2s.design_space.space import Space
 from t2s.design_space.workers import Ending, ExecutorGone, WorkerDeath, Workers
 
@@ -65,7 +67,9 @@ class Cut:
 
 NEVER = Cut()
 
-Measure = Callable[[Point, Cut], Outcome]
+AnyPoint = Point | RecurrencePoint
+
+Measure = Callable[[AnyPoint, Cut], Outcome]
 """Lowers and runs a point."""
 
 
@@ -85,7 +89,7 @@ class Objective(Enum):
 class Timed:
     """A point whose design was lowered and run: its exact cycles, its blocks, and its energy."""
 
-    point: Point
+    point: AnyPoint
     bound: int
     cycles: int
     dsp: int
@@ -102,11 +106,11 @@ class Timed:
 class Refused:
     """A point that the compiler refused."""
 
-    point: Point
+    point: AnyPoint
     reason: str
 
 
-def _measured(measure: Measure, attempt: tuple[Point, Cut]) -> Outcome:
+def _measured(measure: Measure, attempt: tuple[AnyPoint, Cut]) -> Outcome:
     return measure(*attempt)
 
 
@@ -118,7 +122,7 @@ class Candidate:
     through ``steps`` cycles of single PEs.
     """
 
-    point: Point
+    point: AnyPoint
     value: float
     bound: int
     dsp: int
@@ -146,7 +150,7 @@ class Search:
     ahead: points that were decided without a second run of those that need one.
     """
 
-    space: Space
+    space: Space | RecurrenceSpace
     objective: Objective = Objective.TIME
     energy: Energy | None = None
     timed: list[Timed] = field(default_factory=list)
@@ -191,7 +195,7 @@ class Search:
             cycles=outcome.cycles,
             dsp=dsp,
             ram=ram,
-            bytes=candidate.bytes,
+            bytes=candidate.bytes if outcome.bytes_moved is None else outcome.bytes_moved,
             energy=energy,
         )
         self.timed.append(timed)
@@ -300,15 +304,15 @@ def _covers(found: Sequence[int], costs: Sequence[int]) -> bool:
 
 
 def best_first(
-    space: Space,
+    space: Space | RecurrenceSpace,
     measure: Measure,
     *,
     seconds: float,
     objective: Objective = Objective.TIME,
     energy: Energy | None = None,
     executor: object = None,
-    recall: Callable[[Point], Outcome | None] = lambda _: None,
-    record: Callable[[Point, Outcome], None] = lambda _, __: None,
+    recall: Callable[[AnyPoint], Outcome | None] = lambda _: None,
+    record: Callable[[AnyPoint, Outcome], None] = lambda _, __: None,
     report: Callable[[Search], None] = lambda _: None,
 ) -> Search:
     """Time points until nothing better is left, or for so many seconds, but try at least one.
@@ -321,9 +325,13 @@ def best_first(
     """
     state = Search(space=space, objective=objective, energy=energy)
     until, wall_clock = monotonic() + seconds, time() + seconds
-    candidates = _Candidates(state, until)
-    in_flight: dict[Point, Candidate] = {}
-    dead: set[Point] = set()  # that their workers died of
+    candidates: _Candidates | _ListedCandidates
+    if isinstance(space, Space):
+        candidates = _Candidates(state, space, until)
+    else:
+        candidates = _ListedCandidates(state, space)
+    in_flight: dict[AnyPoint, Candidate] = {}
+    dead: set[AnyPoint] = set()  # that their workers died of
     passed_over: list[Candidate] = []  # the one that there was no time for
     with Workers(partial(_measured, measure), executor) as workers:
 
@@ -413,27 +421,27 @@ class _Candidates:
     its best point in turn, so that a search that is cut short knows all of the front roughly.
     """
 
-    def __init__(self, state: Search, until: float) -> None:
+    def __init__(self, state: Search, space: Space, until: float) -> None:
         self.state = state
-        families = state.space.families()
+        families = space.families()
         state.bounded += len(families)
         self.first: deque[Candidate] = deque()
         known: dict[Family, Costs] = {}
         if state.objective is Objective.TIME:
-            self.first += _promising(state, families, known)
+            self.first += _promising(state, space, families, known)
         self.turns = 0
-        without_dram = state.space.device.memory is None
+        without_dram = space.device.memory is None
         self.at_first = _FIRST_POINTS if without_dram else _FIRST_WITH_DRAM
         self.taken_first = {candidate.point for candidate in self.first}
         bounds: Columns | Reals = families.bound
         if state.minimized is not None:
-            bounds = state.minimized.of_families(state.space, families)
+            bounds = state.minimized.of_families(space, families)
         part = np.zeros(len(families), np.int64)
         if state.objective is Objective.FRONT:
             part = np.frexp(families.dsp)[1]
         order = np.argsort(bounds, kind="stable")
         self.queues = deque(
-            _Queue(state, families, order[part[order] == each], bounds, known, until)
+            _Queue(state, space, families, order[part[order] == each], bounds, known, until)
             for each in np.unique(part)[::-1]
         )
 
@@ -464,21 +472,82 @@ class _Candidates:
 
     def exhausted(self, waiting: Sequence[Candidate], *, ties: bool) -> bool:
         """Whether nothing is left here, or of what waits, that could be better, or tie."""
-        limit = self.state.limit
-        left = (each for each in waiting if self.state.is_open(each))
-        if any(ties or each.value < limit for each in left):
+        if _may_win(self.state, waiting, ties=ties):
             return False
         return not any(queue.has_more(ties) for queue in self.queues)
 
 
-def _promising(state: Search, families: Families, known: dict[Family, Costs]) -> list[Candidate]:
+def _may_win(state: Search, waiting: Sequence[Candidate], *, ties: bool) -> bool:
+    """Whether one of what waits could be better, or tie."""
+    return any((ties or each.value < state.limit) and state.is_open(each) for each in waiting)
+
+
+class _ListedCandidates:
+    """The points of a space that lists them, family by family, those with the least bound first.
+
+    Of points with the same bound the one that is expected to take the fewest cycles is the first.
+    """
+
+    def __init__(self, state: Search, space: RecurrenceSpace) -> None:
+        self.state = state
+        self.space = space
+        self.families = deque(space.families())
+        state.bounded += len(self.families)
+        self.heap: list[tuple[int, int, int, Candidate]] = []
+        self.numbers = count()
+
+    def take(self) -> Candidate | None:
+        """The next candidate; ``None`` if none is left that could be better."""
+        while self._expand() and self.heap[0][0] <= self.state.limit:
+            *_, candidate = heappop(self.heap)
+            if self.state.is_open(candidate):
+                return candidate
+        return None
+
+    def _expand(self) -> bool:
+        """List families until the least bound is that of a point; whether there is a point."""
+        while self.families and self.families[0].bound <= self.state.limit:
+            if self.heap and self.heap[0][0] < self.families[0].bound:
+                break
+            for point in self.space.points(self.families.popleft()):
+                costs = self.space.costs(point)
+                self.state.bounded += 1
+                candidate = Candidate(
+                    point=point,
+                    value=costs.bound,
+                    bound=costs.bound,
+                    dsp=costs.dsp,
+                    ram=0,
+                    bytes=costs.bytes,
+                    dynamic=0.0,
+                )
+                heappush(self.heap, (costs.bound, costs.expected, next(self.numbers), candidate))
+        return bool(self.heap)
+
+    def bounds(self) -> Iterator[float]:
+        """The least bound of what has not been taken."""
+        if self.heap:
+            yield self.heap[0][0]
+        if self.families:
+            yield self.families[0].bound
+
+    def exhausted(self, waiting: Sequence[Candidate], *, ties: bool) -> bool:
+        """See ``_Candidates``."""
+        least = min(self.bounds(), default=inf)
+        left = least < inf if self.state.objective is Objective.FRONT else least < self.state.limit
+        may_tie = ties and least == self.state.limit < inf
+        return not (left or may_tie or _may_win(self.state, waiting, ties=ties))
+
+
+def _promising(
+    state: Search, space: Space, families: Families, known: dict[Family, Costs]
+) -> list[Candidate]:
     """The points that are estimated to be the fastest; the costs of their families get ``known``.
 
     Many points have nearly the same bound, and those that keep memory busy are far above it.
     Points are of the same kind if operands and results go the same way, to PEs along the same loops
     with the same lanes.
     """
-    space = state.space
     found: list[tuple[float, Family, int, Costs]] = []
     for at in np.argsort(families.estimate, kind="stable")[:_FIRST_FAMILIES]:
         family = families[at]
@@ -550,6 +619,7 @@ class _Queue:
     def __init__(
         self,
         state: Search,
+        space: Space,
         families: Families,
         order: Columns,
         bounds: Columns | Reals,
@@ -557,7 +627,7 @@ class _Queue:
         until: float,
     ) -> None:
         self.state = state
-        self.space = state.space
+        self.space = space
         self.until = until
         self.families = families
         self.order = order

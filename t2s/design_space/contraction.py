@@ -16,7 +16,7 @@ directives.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -236,32 +236,53 @@ def _read_inside(func: ScheduledFunc) -> set[str]:
     return inside
 
 
-def contraction_of(func: ScheduledFunc, constants: Mapping[str, int]) -> Contraction:
-    """The contraction that a Func defines; ``UserError`` if it does not define one."""
-    if not isinstance(func, ScheduledFunc):
-        raise _refused("a search needs a Func", "a Func with a sum", repr(func), user_location())
-    for needed in needed_funcs([func]):
+def check_without_directives(design: object) -> tuple[ScheduledFunc, ...]:
+    """The outputs of a design; ``UserError`` if it has directives."""
+    outputs = tuple(design) if isinstance(design, tuple | list) else (design,)
+    for func in outputs:
+        if not isinstance(func, ScheduledFunc):
+            problem, location = "a search needs a Func", user_location()
+            raise refused(problem, "a Func with a sum", repr(func), location)
+    for needed in needed_funcs(outputs):
         if needed.plan:
             first = needed.plan[0]
-            raise _refused(
+            raise refused(
                 f"{needed.name} has directives already",
                 "a definition without directives: a search writes them",
                 first.text,
                 first.location,
                 "t2s.cycles counts the cycles of a design with directives",
             )
+    return outputs
+
+
+def only_output(outputs: Sequence[ScheduledFunc]) -> ScheduledFunc:
+    """The output of a design that is no recurrence; ``UserError`` if there are several."""
+    if len(outputs) > 1:
+        raise refused(
+            f"{outputs[0].name} is one of {len(outputs)} outputs, which are no recurrence",
+            "one Func, or outputs of Funcs that read one another at neighbors",
+            ", ".join(output.name for output in outputs),
+            outputs[1].location,
+            "search each of them alone",
+        )
+    return outputs[0]
+
+
+def contraction_of(func: ScheduledFunc, constants: Mapping[str, int]) -> Contraction:
+    """The contraction that a Func defines; ``UserError`` if it does not define one."""
     program = freeze(func, constants)
     function = program.function(func.name)
-    if len(function.updates) > 1 or program.systems:
-        raise _refused(
+    if len(function.updates) > 1:
+        raise refused(
             f"{func.name} is not one reduction over a box",
             f"one update, such as {func.name}[...] += term, over an RDom",
-            "a recurrence" if program.systems else f"{len(function.updates)} updates",
+            f"{len(function.updates)} updates",
             func.location,
         )
     computed = [other.name for other in program.functions if other.updates]
     if computed not in ([], [func.name]):
-        raise _refused(
+        raise refused(
             f"{func.name} needs other Funcs with hardware of their own",
             "one Func with an update; the Funcs that it reads without any",
             ", ".join(name for name in computed if name != func.name),
@@ -285,7 +306,7 @@ def contraction_of(func: ScheduledFunc, constants: Mapping[str, int]) -> Contrac
         operands=tuple(_operands(func, term, program, written.location)),
         initial=tuple(initial),
         term=term,
-        definition=_text(program),
+        definition=text_of(program),
         stored=tuple(index.name if isinstance(index, Index) else None for index in written.target),
     )
 
@@ -313,7 +334,7 @@ def _inlined(value: Expr, program: TemporalProgram) -> Expr:
     return rewrite(value, inline)
 
 
-def _text(program: TemporalProgram) -> str:
+def text_of(program: TemporalProgram) -> str:
     """The definitions, domains and types of a program, without the places they were written."""
     lines = [f"{array.name}: {array.type}{list(array.shape)}" for array in program.inputs]
     lines += [f"{scalar.name}: {scalar.type}" for scalar in program.parameters]
@@ -331,7 +352,7 @@ def _text(program: TemporalProgram) -> str:
 def _update(update: Definition) -> tuple[Op | None, Expr]:
     """By which operator an element and a term are combined; ``None`` and all of another step."""
     if not update.reductions:
-        raise _refused(
+        raise refused(
             f"the update of {update.function} has no RDom",
             "one definition, or an update over an RDom",
             f"{update.function}[{', '.join(map(show, update.target))}] = {show(update.value)}",
@@ -348,7 +369,7 @@ def _update(update: Definition) -> tuple[Op | None, Expr]:
                     return operator, term
     for read in reads(update.value):
         if read.source == update.function and not _is_target(read, update):
-            raise _refused(
+            raise refused(
                 f"{update.function} is not a reduction over a box",
                 f"an update of the same element, such as {update.function}[...] += term",
                 f"a read of {show(read)}",
@@ -374,7 +395,7 @@ def _loop(
     func: ScheduledFunc, name: str, constant: tuple[int, int] | None, update: Definition
 ) -> SearchedLoop:
     if constant is None:
-        raise _refused(
+        raise refused(
             f"the loop {name} of {func.name} has bounds that depend on other loops",
             "constant bounds for each loop of a searched Func",
             f"{name} with other loops in its bounds",
@@ -387,13 +408,13 @@ def _loop(
 def _operands(
     func: ScheduledFunc, value: Expr, program: TemporalProgram, location: SourceLocation
 ) -> Iterator[SearchedOperand]:
-    conditions = _conditions(value)
+    conditions = conditions_of(value)
     for read in dict.fromkeys(reads(value)):
         if read.source == func.name:
             continue  # a step from one value to the next
         inside = next((inner for index in read.indices for inner in reads(index)), None)
         if inside is not None:
-            raise _refused(
+            raise refused(
                 f"{func.name} reads {read.source} at places that {inside.source} has",
                 "subscripts of loops and constants",
                 f"{read.source}[{', '.join(map(show, read.indices))}]",
@@ -406,16 +427,16 @@ def _operands(
             name=read.source,
             type=read.type,
             varies=frozenset().union(*map(index_names, read.indices)),
-            adjacent=_adjacent(read, program),
+            adjacent=adjacent_loops(read, program),
             indices=read.indices,
             stored=stored,
-            distinct=stored and _distinct(read),
+            distinct=stored and has_distinct_elements(read),
             condition=condition,
             loaded=conjunction(condition, _loaded(read, program)),
         )
 
 
-def _conditions(
+def conditions_of(
     value: Expr, outer: Expr | None = None
 ) -> dict[tuple[str, tuple[Expr, ...]], Expr | None]:
     """What has to hold of the loops for each read of a value; ``None`` if nothing has to."""
@@ -429,7 +450,7 @@ def _conditions(
             branches = [(child, outer) for child in children(value) if isinstance(child, Expr)]
     found: dict[tuple[str, tuple[Expr, ...]], Expr | None] = {}
     for branch, inside in branches:
-        for read, holds in _conditions(branch, inside).items():
+        for read, holds in conditions_of(branch, inside).items():
             before = found.setdefault(read, holds)
             if before is not None and before != holds:
                 found[read] = None if holds is None else any_holds(before, holds)
@@ -442,7 +463,7 @@ def _loaded(read: Read, program: TemporalProgram) -> Expr | None:
         if function.name == read.source:
             arguments = dict(zip(function.arguments, read.indices, strict=True))
             value = substitute(function.initial.value, arguments)
-            conditions = _conditions(value)
+            conditions = conditions_of(value)
             loaded = {
                 conjunction(conditions[inner.source, inner.indices], _loaded(inner, program))
                 for inner in reads(value)
@@ -451,20 +472,20 @@ def _loaded(read: Read, program: TemporalProgram) -> Expr | None:
     return None
 
 
-def _adjacent(read: Read, program: TemporalProgram) -> frozenset[str]:
+def adjacent_loops(read: Read, program: TemporalProgram) -> frozenset[str]:
     """The loops along which one element that is read follows on the other in memory."""
     names = frozenset().union(*map(index_names, read.indices))
     for function in program.functions:
         if function.name == read.source:
             arguments = dict(zip(function.arguments, read.indices, strict=True))
             value = substitute(function.initial.value, arguments)
-            return names.intersection(*(_adjacent(inner, program) for inner in reads(value)))
+            return names.intersection(*(adjacent_loops(inner, program) for inner in reads(value)))
     *outer, last = read.indices
     apart = frozenset().union(*map(index_names, outer))
     return frozenset(name for name in names - apart if _step(last, name) == 1)
 
 
-def _distinct(read: Read) -> bool:
+def has_distinct_elements(read: Read) -> bool:
     """Whether each loop has a subscript of its own."""
     forms = [linear_form(index) for index in read.indices]
     names = [tuple(form[0]) if form is not None else ("", "") for form in forms]
@@ -486,7 +507,7 @@ def _step(subscript: Expr, loop: str) -> int | None:
     return None
 
 
-def _refused(
+def refused(
     problem: str,
     expected: str,
     given: str,

@@ -13,13 +13,14 @@ where nothing is reduced; then a result of a PE is a vector.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from t2s.core.names import NameSupply
 from t2s.design_space.contraction import Contraction, SearchedOperand
+from t2s.func.collect import needed_funcs
 from t2s.func.expressions import Symbol
 from t2s.func.func import RVar, Var
 from t2s.spatial.schedule import Place, ScheduledFunc
@@ -114,24 +115,28 @@ class Directives:
     calls: tuple[Call, ...]
 
 
-def apply(func: ScheduledFunc, directives: Directives) -> None:
-    """Carry out directives on a Func that has none."""
-    symbols: dict[str, Any] = dict(symbols_of(func))
+def apply(design: ScheduledFunc | Sequence[ScheduledFunc], directives: Directives) -> None:
+    """Carry out directives on a Func, or several outputs, without any."""
+    outputs = [design] if isinstance(design, ScheduledFunc) else design
+    func = type(outputs[0])
+    symbols: dict[str, Any] = dict(symbols_of(outputs))
     symbols |= {name: Var(name) for name in directives.loops}
-    symbols |= {name: type(func)(name) for name in directives.funcs}
-    symbols |= {name: type(func)(name, place=Place.HOST) for name in directives.on_host}
+    symbols |= {name: func(name) for name in directives.funcs}
+    symbols |= {name: func(name, place=Place.HOST) for name in directives.on_host}
     for call in directives.calls:
         arguments = [symbols.get(a, a) if isinstance(a, str) else a for a in call.arguments]
         getattr(symbols[call.receiver], call.method)(*arguments)
 
 
-def symbols_of(func: ScheduledFunc) -> Mapping[str, Symbol]:
+def symbols_of(outputs: Sequence[ScheduledFunc]) -> Mapping[str, Symbol]:
     """The objects of a definition by name, with the dimensions of an RDom that no term uses."""
-    symbols: dict[str, Symbol] = {func.name: func}
-    for written in func.written:
-        symbols |= written.symbols
-        for part in written.target:
-            symbols |= part.symbols
+    symbols: dict[str, Symbol] = {}
+    for func in needed_funcs(outputs):
+        symbols[func.name] = func
+        for written in func.written:
+            symbols |= written.symbols
+            for part in written.target:
+                symbols |= part.symbols
     for symbol in list(symbols.values()):
         if isinstance(symbol, RVar):
             symbols |= {dimension.name: dimension for dimension in symbol.domain}

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from t2s.simulator.devices import Device
     from t2s.simulator.report.result import SimResult
 
+AnyDesign = ScheduledFunc | tuple[ScheduledFunc, ...]
+"""A Func, or several outputs."""
+
 SHOWN_DESIGNS = 10
 MOST_OF_FRONT = 24
 
@@ -61,11 +64,11 @@ class FoundDesign:
     decisions: str
     device: Device = field(repr=False)
     constants: Mapping[str, Any] = field(repr=False)
-    _build: Callable[[], ScheduledFunc] = field(repr=False)
+    _build: Callable[[], AnyDesign] = field(repr=False)
 
     @cached_property
-    def design(self) -> ScheduledFunc:
-        """The Func with its directives."""
+    def design(self) -> AnyDesign:
+        """The Func with its directives, or the outputs with theirs."""
         return self._build()
 
     @cached_property
@@ -87,7 +90,7 @@ class Found(NotebookDisplay):
 
     Attributes
     ----------
-    name: of the Func.
+    name: of the Func, or of the outputs.
     objective: what was looked for.
     designs: those that were timed and fit the budget, the best one first.
     lower_bound: no design of the space within the budget takes fewer cycles, or less energy if that
@@ -126,8 +129,8 @@ class Found(NotebookDisplay):
         return self.designs[0]
 
     @property
-    def design(self) -> ScheduledFunc:
-        """The best design: a Func with directives, which all verbs take."""
+    def design(self) -> AnyDesign:
+        """The best design: a Func, or outputs, with directives, which all verbs take."""
         return self.best.design
 
     @property

@@ -21,7 +21,7 @@ from t2s.design_space.contraction import contraction_of, with_single_reads
 from t2s.design_space.point import Point
 from t2s.design_space.space import Space
 from t2s.devices import DEVICES
-from t2s.driver.search import _Trial
+from t2s.driver.search_trial import ContractionTrial
 from tests.design_space.contractions import (
     banded,
     blurred,
@@ -49,10 +49,10 @@ class Enumerated:
     dsp: int | None
     ram: int | None
 
-    def space(self) -> tuple[Space, _Trial]:
+    def space(self) -> tuple[Space, ContractionTrial]:
         func, device = with_single_reads(self.define()), DEVICES["arria10"]
         contraction = contraction_of(func, {})
-        trial = _Trial(func, contraction, {}, device)
+        trial = ContractionTrial(func, contraction, {}, device)
         budget = Budget(dsp=self.dsp, ram=self.ram)
         blocks = trial.datapaths()
         return Space(contraction=contraction, device=device, budget=budget, datapaths=blocks), trial

@@ -34,7 +34,7 @@ def sized(define: Callable[..., Func], steps: Mapping[str, int], point: Point) -
     steps = {f"size_of_{name}": step for name, step in steps.items()}
     func = define(*(Param(Int(32), name=name) for name in steps))
     contraction = contraction_of(func, dict.fromkeys(steps, 64))
-    apply(func, directives_of(contraction, point, frozenset(symbols_of(func))))
+    apply(func, directives_of(contraction, point, frozenset(symbols_of([func]))))
     return Sized(design=func, steps=steps)
 
 

@@ -10,7 +10,7 @@ import pytest
 import t2s
 from t2s import Float, Func, ImageParam, Int, RDom
 from t2s.design_space.journal import Outcome
-from t2s.driver.search import _Trial
+from t2s.driver.search_trial import ContractionTrial
 from t2s.errors import UserError
 from tests.design_space.contractions import convolution, gemm, mttkrp
 
@@ -58,12 +58,6 @@ def _from_memory() -> Func:
     return y.bound(i, 0, 8)
 
 
-def _prefix_sums() -> Func:
-    x, s, i = ImageParam(Float(32), 1, name="x"), Func("s", type=Float(32)), t2s.Var("i")
-    s[i] = t2s.select(i == 0, 0.0, s[i - 1]) + x[i]
-    return s.bound(i, 0, 8)
-
-
 def _rectified() -> Func:
     product, y = gemm(8, 8, 8), Func("y")
     i, j = t2s.variables("i j")
@@ -76,7 +70,6 @@ REFUSED = (
     (_of_its_neighbor, "y is not a reduction over a box"),
     (_from_memory, "y reads x at places that at has"),
     (_rectified, "y needs other Funcs with hardware of their own"),
-    (_prefix_sums, "s is not one reduction over a box"),
     (_with_directives, "C has directives already"),
     (_histogram, "this update of h writes to computed places"),
     (_triangle, "the loop k of s has bounds that depend on other loops"),
@@ -127,7 +120,7 @@ def test_budgets_that_nothing_fits() -> None:
 
 def test_a_search_whose_designs_are_all_refused_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     refused = Outcome(refusal="no room for it")
-    monkeypatch.setattr(_Trial, "outcome", lambda trial, point, cut: refused)
+    monkeypatch.setattr(ContractionTrial, "outcome", lambda trial, point, cut: refused)
     with pytest.raises(UserError, match="no design of C fits the budget") as caught:
         t2s.search(gemm(64, 48, 96), dsp=64, seconds=0.2, progress=False)
     assert "designs that were tried: no room for it" in str(caught.value)

@@ -33,7 +33,8 @@ from t2s.design_space.point import Drain, Feed, Point
 from t2s.design_space.space import Space
 from t2s.design_space.workers import Ending
 from t2s.devices import DEVICES
-from t2s.driver.search import Found, _random_inputs, _Ranking, _Trial
+from t2s.driver.search import Found, _Ranking
+from t2s.driver.search_trial import ContractionTrial, random_inputs
 from t2s.driver.simulate import times
 from t2s.errors import T2SWarning, UserError
 from t2s.report.page.traffic import moved_bytes, operations_of, token_bytes, tokens_of
@@ -67,7 +68,7 @@ def check_winner(make: Callable[[], Func], seconds: float) -> None:
     """Nothing is refused; values, cycles and the program of the winner are right."""
     found = t2s.search(make(), dsp=16, seconds=seconds, progress=False)
     assert (found.refused, found.over_budget) == ({}, 0)
-    inputs = _random_inputs(found.design)
+    inputs = random_inputs(found.design)
     result = t2s.simulate(found.design, inputs, device="arria10")
     assert result.cycles == found.cycles
     np.testing.assert_array_equal(result.outputs[found.name], t2s.interpret(make(), inputs))
@@ -112,7 +113,7 @@ def test_values_of_winners(kernel: str) -> None:
     """The search compares the values of every winner itself; here once more."""
     func = KERNELS[kernel]()
     found = t2s.search(func, dsp=32, seconds=0.5, progress=False)
-    inputs = _random_inputs(found.design)
+    inputs = random_inputs(found.design)
     result = t2s.simulate(found.design, inputs, device="arria10")
     rounding = 1e-5 if kernel == "exponentials" else 0  # sums of others are exact in any order
     expected = t2s.interpret(func, inputs)
@@ -122,7 +123,7 @@ def test_values_of_winners(kernel: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def tiny() -> tuple[Space, _Trial, list[Any]]:
+def tiny() -> tuple[Space, ContractionTrial, list[Any]]:
     """A space so small that each of its points is run: with the costs and cycles of all."""
     space, trial = space_of(gemm(2, 2, 3), dsp=2, ram=8)
     points = []
@@ -486,7 +487,7 @@ def test_the_record_of_the_command(found: Found, tmp_path: Path) -> None:
 def test_the_ranking_on_a_terminal(found: Found) -> None:
     """What rich shows above the bar, and in it."""
     space, trial = space_of(gemm(12, 10, 8), dsp=16, ram=60)
-    with _Ranking("C", space.contraction, False) as ranking:
+    with _Ranking(trial, False) as ranking:
         states: list[Search] = []
         state = best_first(space, trial.outcome, seconds=0.5, report=states.append)
         ranking.update(state)
@@ -539,14 +540,14 @@ def test_ctrl_c_ends_a_search_with_the_best_so_far(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, func = tmp_path / "search.db", gemm(12, 10, 8)
-    outcome, calls = _Trial.outcome, count(1)
+    outcome, calls = ContractionTrial.outcome, count(1)
 
-    def interrupted(trial: _Trial, *arguments: Any) -> Outcome:
+    def interrupted(trial: ContractionTrial, *arguments: Any) -> Outcome:
         if next(calls) == 3:
             raise KeyboardInterrupt
         return outcome(trial, *arguments)
 
-    monkeypatch.setattr(_Trial, "outcome", interrupted)
+    monkeypatch.setattr(ContractionTrial, "outcome", interrupted)
     found = t2s.search(func, dsp=16, ram=60, journal=path, progress=False)
     assert (found.ending, found.complete, found.tried) == (Ending.INTERRUPTED, False, 2)
     assert 0 < found.lower_bound <= found.cycles
@@ -554,7 +555,7 @@ def test_ctrl_c_ends_a_search_with_the_best_so_far(
     again = t2s.search(func, dsp=16, ram=60, journal=path, progress=False)
     assert again.complete
     assert again.tried == next(calls) - 2  # the two of the first search were in the journal
-    monkeypatch.setattr(_Trial, "outcome", interrupted)
+    monkeypatch.setattr(ContractionTrial, "outcome", interrupted)
     calls = count(3)
     with pytest.raises(KeyboardInterrupt):
         t2s.search(func, dsp=16, ram=60, progress=False)

@@ -13,15 +13,15 @@ from t2s.design_space.contraction import contraction_of, with_single_reads
 from t2s.design_space.point import Drain
 from t2s.design_space.space import Space
 from t2s.devices import DEVICES, Device
-from t2s.driver.search import _Trial
+from t2s.driver.search_trial import ContractionTrial
 from tests.design_space.contractions import KERNELS, gemm, imaginary_part, network, relaxed
 
 
 def space_of(
     func: Func, dsp: int, ram: int | None = None, device: Device = DEVICES["arria10"]
-) -> tuple[Space, _Trial]:
+) -> tuple[Space, ContractionTrial]:
     contraction = contraction_of(func, {})
-    trial = _Trial(func, contraction, {}, device)
+    trial = ContractionTrial(func, contraction, {}, device)
     space = Space(
         contraction=contraction,
         device=device,
