@@ -38,10 +38,10 @@ import numpy as np
 
 from t2s.core.expr import index_names
 from t2s.core.names import NameSupply
-from t2s.design_space.columns import Budget
+from t2s.design_space.columns import Budget, smallest_tiles
 from t2s.design_space.point import Call, Directives, Feed
 from t2s.design_space.recurrence import NEVER, Recurrence, RecurrenceLoop, Runs, Transport
-from t2s.design_space.space import LANES, smallest_tiles
+from t2s.design_space.space import LANES
 from t2s.simulator.devices import Device
 
 MOST_SCHEDULED = 1 << 14

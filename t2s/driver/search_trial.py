@@ -52,7 +52,7 @@ from t2s.design_space.recurrence_space import (
     recurrence_in_words,
     single_pe_of,
 )
-from t2s.design_space.space import LANES, Space, in_words, smallest_tiles
+from t2s.design_space.space import LANES, Space, in_words
 from t2s.driver.lower import interpret, lower
 from t2s.driver.recognize import design_of
 from t2s.driver.search_result import AnyDesign
