@@ -217,7 +217,8 @@ def _port(design: KernelDesign, node: Node, tensor: str, name: str) -> Port:
         lanes = 1
     else:
         pes = design.nodes[node.name]
-        statements, lanes = pes.body, wide_tensors(design, pes).get(tensor, 1)
+        wide = wide_tensors(design, pes).get(tensor)
+        statements, lanes = pes.body, 1 if wide is None else wide.lanes
     return Port(
         name=name,
         tensor=tensor,
