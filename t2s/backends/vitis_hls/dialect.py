@@ -63,6 +63,7 @@ class VitisHLS(Dialect):
     wide_parameters = True
     flattens = True
     drops_unused = True
+    starts_at_zero = True
 
     def unsupported_type(self, type: Type) -> str | None:
         if type.kind is Kind.BFLOAT or (type.kind is Kind.FLOAT and type.bits not in _FLOATS):
