@@ -45,6 +45,7 @@ from tests.backends.triangles import triangular_array
 from tests.examples.systolic import Sizes, dot_product
 from tests.examples.systolic import random_inputs as random_values
 from tests.examples.test_golden_opencl import SMALLEST, module_of
+from tests.graph.test_ports import product
 from tests.hand_graphs import index, systolic_gemm
 from tests.spatial.test_host import systolic
 
@@ -180,14 +181,35 @@ def test_the_verb_takes_a_func() -> None:
     np.testing.assert_array_equal(found["C"], inputs["A"] @ inputs["B"].T)
 
 
+def test_neighbors_share_accesses(golden: Any) -> None:
+    """One word for a row of PEs, and three words of two for six PEs side by side."""
+    one = t2s.lower(product((2, 4), rows=True))
+    check(one)
+    several = t2s.lower(product((2, 6), rows=True, size=(4, 12)))
+    check(several)
+    text = BACKEND.emit(several)["C.cpp"]
+    golden("vitis_hls/words.cpp", text[text.index("// B_loader") : text.index("// C computes")])
+    assert "C_word.s[jj] = from_C.s[ii][jj];" in BACKEND.emit(one)["C.cpp"]
+
+
+@pytest.mark.slow
+def test_neighbors_share_accesses_of_vectors_and_under_conditions() -> None:
+    for options in (
+        {"size": (6, 8), "pes": (1, 8), "forward": False},
+        {"size": (4, 64), "pes": (2, 32)},
+        {"size": (5, 7), "pes": (2, 2)},
+    ):
+        check(t2s.lower(product(**options, rows=True)))
+
+
 @pytest.mark.slow
 def test_functions_on_the_host() -> None:
     """Layouts are those of the user's arrays; the top is not called like a function of a node."""
     func = systolic()
     graph = func.lower()
     text = BACKEND.emit(graph)["C.cpp"]
-    assert 'extern "C" void C_top(const int32_x2 *A_serializer, ' in text
-    assert "loads 2 vectors of A_serializer per firing" in text
+    assert 'extern "C" void C_top(const int32_x4 *A_serializer, ' in text
+    assert "loads 1 vector of 4 elements of A_serializer per firing" in text
     shapes = {tensor.array: tensor.shape for tensor in graph.tensors}
     random = np.random.default_rng(1)
     inputs = {name: random.integers(-9, 9, shapes[name], np.int32) for name in "AB"}

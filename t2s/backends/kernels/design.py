@@ -20,6 +20,7 @@ from t2s.backends.kernels.links import Bundle, ChannelLinks, Separate, plan_link
 from t2s.backends.kernels.lockstep import LockstepNode, OutOfStep, lockstep
 from t2s.backends.kernels.machine_kernels import lower_machine
 from t2s.backends.kernels.machine_memory import point_struct
+from t2s.backends.kernels.memory_ports import wide_tensors
 from t2s.backends.kernels.operators import Helpers
 from t2s.backends.kernels.scope import FileScope, KernelDesign, dimensions_of
 from t2s.backends.kernels.unfold import Unfolded, settled, unfold
@@ -160,6 +161,8 @@ def types_of(design: KernelDesign) -> list[Type]:
     types += [link.channel.stream.element for link in design.links.by_channel.values()]
     for node in design.nodes.values():
         types += [register.type for register in node.node.registers]
+        wide = wide_tensors(design, node)
+        types += [design.graph.tensor(t).type.with_lanes(w.lanes) for t, w in wide.items()]
         for statement in node.body:
             types += [term.type for term in walk(statement) if isinstance(term, Expr)]
     for machine in design.graph.machines:

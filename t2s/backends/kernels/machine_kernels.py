@@ -118,6 +118,7 @@ def lower_machine(
             )
             for m in node.memories
         },
+        index=identifiers.fresh("i"),
         fail=lambda what: [
             *dialect.stop_simulation(what),
             Set(target=Name(name=status), value=number(NO_ROOM)),

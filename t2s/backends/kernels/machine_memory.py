@@ -111,7 +111,8 @@ def machine_tensor(
 class MachineMemory:
     """Statements on the tensors and sorted memories of one machine.
 
-    ``fail`` gives the statements of an error with this message, after which the machine goes on.
+    ``fail`` gives the statements of an error with this message, after which the machine goes on;
+    ``index`` is the variable of loops over all elements.
     """
 
     node: Machine
@@ -120,6 +121,7 @@ class MachineMemory:
     tensors: dict[str, MachineTensor]
     points: dict[str, PointNames]
     fail: Callable[[str], list[TargetStatement]]
+    index: str
 
     @property
     def dialect(self) -> Dialect:
@@ -162,7 +164,9 @@ class MachineMemory:
             else:
                 count = use.room
             statements.append(
-                self._each_element(count, use.pointer, ast.element(use.array, Name(name="i")))
+                self._each_element(
+                    count, use.pointer, ast.element(use.array, Name(name=self.index))
+                )
             )
         return statements
 
@@ -181,7 +185,7 @@ class MachineMemory:
         )
         extent = Literal(text=str(size))
         if use.tensor.role is TensorRole.INPUT:
-            loaded = ast.element(use.pointer, Name(name="i"))
+            loaded = ast.element(use.pointer, Name(name=self.index))
             return [declared, self._each_element(use.room, use.array, loaded, inside=extent)]
         zero = self.dialect.zero(type)
         return [declared, self._each_element(extent, use.array, zero, memory=False)]
@@ -195,10 +199,10 @@ class MachineMemory:
         inside: TargetExpression | None = None,
         memory: bool = True,
     ) -> ast.For:
-        at: TargetExpression = Name(name="i")
+        at: TargetExpression = Name(name=self.index)
         at = at if inside is None else self.dialect.inside(at, inside)
         return ast.For(
-            name="i",
+            name=self.index,
             start=number(0),
             stop=count,
             body=(Set(target=ast.element(target, at), value=value),),

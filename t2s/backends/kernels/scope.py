@@ -24,9 +24,10 @@ from t2s.backends.text.expressions import (
 from t2s.backends.text.identifiers import Identifiers
 from t2s.core.expr import Expr, Index, conjunction, conjuncts, index_names
 from t2s.core.types import Type
-from t2s.graph.body import Load
+from t2s.graph.body import Load, Store
 from t2s.graph.graph import Channel, Graph, MemorySpace, Tensor, TensorRole
 from t2s.graph.nodes import Machine, Search
+from t2s.graph.ports import Wide
 
 _LONGEST_STEM = 100
 
@@ -154,9 +155,9 @@ class KernelScope:
     """The names of one kernel.
 
     ``tensors``, ``registers`` and ``tokens`` (the structs of bundles) are variables by name in the
-    graph; ``plans`` are those of register files.  ``wide`` has the lanes of tensors that are
-    parameters of vectors.  ``conditions`` are the variables of conditions
-    that are evaluated once per iteration.
+    graph; ``plans`` are those of register files.  ``wide`` has the tensors that are parameters of
+    vectors, and ``words`` the variable of each access that PEs share.  ``lane`` counts lanes in
+    loops.  ``conditions`` are the variables of conditions that are evaluated once per iteration.
     """
 
     design: KernelDesign
@@ -165,7 +166,9 @@ class KernelScope:
     identifiers: Identifiers
     expressions: Expressions
     tensors: Mapping[str, str]
-    wide: Mapping[str, int]
+    wide: Mapping[str, Wide]
+    lane: str
+    words: Mapping[Load | Store, str]
     registers: Mapping[str, str]
     plans: Mapping[str, RegisterPlan]
     tokens: Mapping[str, str]

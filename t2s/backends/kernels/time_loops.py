@@ -24,7 +24,7 @@ from t2s.backends.kernels.digit_counters import (
     first_value,
     moved_on,
 )
-from t2s.backends.kernels.lockstep import LockstepNode, TimeLoop, extent_of
+from t2s.backends.kernels.lockstep import LockstepNode, extent_of
 from t2s.backends.kernels.scope import KernelScope, where
 from t2s.backends.text.expressions import (
     If,
@@ -38,6 +38,7 @@ from t2s.backends.text.expressions import (
 )
 from t2s.core.expr import Const
 from t2s.core.intervals import interval
+from t2s.graph.control.shared_nest import TimeLoop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

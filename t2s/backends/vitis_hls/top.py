@@ -143,6 +143,14 @@ class TopDesign:
         """The buffer of a tensor."""
         return next(buffer for buffer in self.buffers if buffer.tensor == tensor)
 
+    def words_of(self, tensor: str) -> list[int]:
+        """The words of the status that are lengths of a tensor."""
+        return [
+            report.at + 1 + report.tensors.index(tensor)
+            for report in self.reports
+            if tensor in report.tensors
+        ]
+
     def group_of(self, tensor: str) -> int:
         """The number of the first argument that is a pointer to the tensor."""
         return next(at for at, port in enumerate(self.ports) if port.tensor == tensor)
@@ -296,7 +304,8 @@ def _port(design: KernelDesign, node: Node, tensor: str, name: str) -> Port:
         lanes = 1
     else:
         pes = design.nodes[node.name]
-        statements, lanes = pes.body, wide_tensors(design, pes).get(tensor, 1)
+        wide = wide_tensors(design, pes).get(tensor)
+        statements, lanes = pes.body, 1 if wide is None else wide.lanes
     return Port(
         name=name,
         tensor=tensor,
