@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from t2s.backends.kernels import kernel_ast as ast
 from t2s.backends.kernels.channel_io import is_control
@@ -310,11 +311,22 @@ class _Lowering:
                 meanings |= self._head(head, self.holders[head.channel].value)
         return _Scope(dialect=self.dialect, locals=meanings, taken=identifiers)
 
+    @cached_property
+    def unused(self) -> frozenset[str]:
+        """Registers that nothing reads, where the dialect has no variables for these."""
+        if not self.dialect.drops_unused:
+            return frozenset()
+        terms = [term for mode in self.node.modes for term in walk(mode)]
+        used = {term.name for term in terms if isinstance(term, Local)}
+        used |= {term.register for term in terms if isinstance(term, graph.RegisterRead)}
+        return frozenset(register.name for register in self.node.registers) - used
+
     def state(self) -> list[TargetStatement]:
         """Declarations of registers, and of heads that may stay."""
         statements: list[TargetStatement] = [
             _register(self.dialect, register, self.registers[register.name])
             for register in self.node.registers
+            if register.name not in self.unused
         ]
         for name, holder in self.holders.items():
             statements.append(ast.Declare(type=self._token_type(name), name=holder.value))
@@ -508,6 +520,8 @@ class _Lowering:
                 return [scope.bind(target, value.type, self._lower(value, scope))]
             case graph.RegisterRead(target=target, register=name, indices=indices, type=type):
                 return [scope.bind(target, type, self._place(name, indices, scope))]
+            case graph.RegisterWrite(register=name) if name in self.unused:
+                return []
             case graph.RegisterWrite(register=name, indices=indices, value=value):
                 place = self._place(name, indices, scope)
                 return [Set(target=place, value=self._lower(value, scope))]

@@ -63,6 +63,8 @@ def emit_files(graph: Graph, top: TopDesign) -> dict[str, str]:
             pointer=partial(_pointer, top),
             headers=_headers(top),
             protocol=PROTOCOL,
+            outputs=[length for length in top.lengths if length.output],
+            capacities={each.name: each.value for each in top.capacities},
         )
         for path, template in render.items()
     }
