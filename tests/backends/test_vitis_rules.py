@@ -97,16 +97,22 @@ def two_ends(it: Emitted) -> Broken:
             users = [
                 function.name
                 for function in it.top.functions
-                if any(
-                    use.method == method and root(use.base) == stream.name
-                    for use in found(function.body, ast.MethodCall)
-                )
+                if stream.name in _streams_used(function, method)
             ]
             if len(users) != 1:
                 yield f"{stream.name}: {method} by {users}"
         passed = [each.function for each in it.top.calls if stream.name in each.arguments]
         if len(passed) != 2:
             yield f"{stream.name}: passed to {passed}"
+
+
+def _streams_used(function: ast.KernelDefinition, method: str) -> set[str]:
+    uses = [use for use in found(function.body, ast.MethodCall) if use.method == method]
+    streams = {root(use.base) for use in uses}
+    if method == "read":
+        polls = [use for use in found(function.body, Call) if use.function == "T2S_POLL"]
+        streams |= {root(use.arguments[0]) for use in polls}
+    return streams
 
 
 def one_function_for_a_pointer(it: Emitted) -> Broken:
@@ -118,17 +124,21 @@ def one_function_for_a_pointer(it: Emitted) -> Broken:
 
 def pipelined(it: Emitted) -> Broken:
     """The innermost loops over time, and no others; with what memory takes as their interval."""
-    nodes = {each.function: each for each in it.top.calls}
+    machines = {VITIS_HLS.identifier(machine.name) for machine in it.design.graph.machines}
+    helpers = {helper.name: helper for helper in it.top.helpers}
     for function in it.top.functions:
-        memory = bool(it.pointers & set(nodes[function.name].arguments))
+        pointers = {p.name for p in function.parameters if p.type.endswith("*")}
         for loop in filter(is_over_time, terms(function.body)):
             inside = [other for other in terms(loop.body) if is_over_time(other)]
+            called = {use.function for use in found(loop.body, Call)} & helpers.keys()
+            inside += [o for name in called for o in terms(helpers[name].body) if is_over_time(o)]
+            memory = any(root(use) in pointers for use in found(loop.body, ast.Subscript))
             pipeline = getattr(loop, "pipeline", None)
             if (pipeline is None) != bool(inside):
                 yield f"{function.name}: pipeline {pipeline} around {len(inside)} loops"
             if pipeline is not None:
                 flushes = "style=flp" in " ".join(VITIS_HLS.inside_loop(loop))
-                if pipeline.interval != 1 and not memory:
+                if pipeline.interval != 1 and not memory and function.name not in machines:
                     yield f"{function.name}: II {pipeline.interval} without memory"
                 if flushes == memory:
                     yield f"{function.name}: flushes: {flushes}, memory: {memory}"
@@ -156,6 +166,7 @@ def _functions(it: Emitted) -> list[ast.KernelDefinition]:
 
 def partitioned(it: Emitted) -> Broken:
     """Arrays in block RAM in the dimensions that unrolled loops index, and in no others."""
+    capacities: dict[Any, int] = {each.name: each.value for each in it.top.capacities}
     vectors = {struct.name for struct in it.top.structs if re.search(r"_x\d+$", struct.name)}
     for function in it.top.functions:
         accesses: dict[str, list[tuple[Any, ...]]] = {}
@@ -164,7 +175,7 @@ def partitioned(it: Emitted) -> Broken:
             kinds = tuple(_fixed(index, unrolled) for index in subscript.indices)
             accesses.setdefault(root(subscript) + field, []).append(kinds)
         for declared in found(function.body, ast.Declare):
-            sizes = {declared.name: declared.dimensions}
+            sizes = {declared.name: tuple(capacities.get(d, d) for d in declared.dimensions)}
             if declared.type not in vectors:
                 struct = next((s for s in it.top.structs if s.name == declared.type), None)
                 sizes[f"{declared.name}.s"] = () if struct is None else struct.fields[0].dimensions

@@ -79,6 +79,10 @@ class StateArray:
     single_ports: bool = False
 
 
+VALUE, TAG = "value", "tag"
+"""The fields of a token."""
+
+
 class Dialect(ABC):
     """The spelling of one language.
 
@@ -87,7 +91,9 @@ class Dialect(ABC):
     vectors is a parameter of vectors.  ``flattens``: the compiler makes one loop of every perfect
     nest of constant bounds, and other nests have to be written as one loop.  ``drops_unused``: a
     token that nothing uses is read into no variable.  ``starts_at_zero``: so do scalars that are
-    set under a condition, or compilers warn of them.
+    set under a condition, or compilers warn of them.  ``sparse``: machines may have streams with
+    stop tokens, tensors on the chip and of unknown length, sorted memories and searches; they say
+    at their end how it went, and how much they have stored.
     """
 
     title: ClassVar[str]
@@ -97,6 +103,7 @@ class Dialect(ABC):
     flattens: ClassVar[bool] = False
     drops_unused: ClassVar[bool] = False
     starts_at_zero: ClassVar[bool] = False
+    sparse: ClassVar[bool] = False
 
     # ------------------------------------------------------------------------------- types
 
@@ -119,6 +126,16 @@ class Dialect(ABC):
         if self.is_struct(type):
             return f"{self.scalar_name(type)}_x{type.lanes}"
         return f"{self.scalar_name(type)}{type.lanes}"
+
+    def token_name(self, type: Type) -> str:
+        """The struct of a value and a tag: the tokens of streams with stop tokens."""
+        return f"{self.storage_name(type).removesuffix('_t')}_token_t"
+
+    def token_of(self, type: Type) -> Struct:
+        """The definition of that struct."""
+        tag = TypedName(type=self.scalar_name(Type(Kind.INT, 8)), name=TAG)
+        fields = (TypedName(type=self.storage_name(type), name=VALUE), tag)
+        return Struct(name=self.token_name(type), fields=fields)
 
     def value_name(self, type: Type) -> str:
         """The type of a variable: as in storage, but ``bool`` for a single bool."""
@@ -201,6 +218,14 @@ class Dialect(ABC):
     @abstractmethod
     def passed_on(self, value: TargetExpression) -> TargetExpression:
         """A value for the next PE, in a register: no signal crosses many PEs in one cycle."""
+
+    def stop_simulation(self, message: str) -> list[TargetStatement]:
+        """End a simulation with an error; in hardware, nothing."""
+        return []
+
+    def inside(self, index: TargetExpression, extent: TargetExpression) -> TargetExpression:
+        """An index of which a simulation checks that it is from 0 to ``extent - 1``."""
+        return index
 
     @abstractmethod
     def protocol_error(self, machine: str, mode: TargetExpression) -> list[TargetStatement]:

@@ -18,7 +18,7 @@ from t2s.backends.kernels.kernel_ast import (
     dimensions,
     lines,
 )
-from t2s.backends.vitis_hls.dialect import VITIS_HLS
+from t2s.backends.vitis_hls.dialect import PROTOCOL, VITIS_HLS
 from t2s.backends.vitis_hls.top import Port, TopDesign
 from t2s.core.names import one_line
 from t2s.core.ops import C_FUNCTIONS
@@ -62,6 +62,9 @@ def emit_files(graph: Graph, top: TopDesign) -> dict[str, str]:
             functions=(*_ROUNDED, *C_FUNCTIONS.values()),
             pointer=partial(_pointer, top),
             headers=_headers(top),
+            protocol=PROTOCOL,
+            outputs=[length for length in top.lengths if length.output],
+            capacities={each.name: each.value for each in top.capacities},
         )
         for path, template in render.items()
     }
