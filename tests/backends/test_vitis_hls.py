@@ -5,6 +5,7 @@ Streams are as deep as the text says, so a depth that does not suffice is a dead
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import re
 import runpy
@@ -23,16 +24,12 @@ import pytest
 import t2s
 from benchmarks.random_graphs import random_graph
 from benchmarks.vitis_hls import Verdict, judge
-from t2s.backends.kernels.design import analyze, lower_kernels
-from t2s.backends.kernels.kernel_ast import Declare, For, While, lines
-from t2s.backends.kernels.operators import Helpers
-from t2s.backends.kernels.scope import file_scope
 from t2s.backends.vitis_hls import BACKEND, SimulationError, backend, emulate, runner
-from t2s.backends.vitis_hls.dialect import VitisHLS
 from t2s.backends.vitis_hls.top import TopDesign, top_design
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import Select, const, equals
 from t2s.core.types import INT32, BFloat, Float, Int, Type, UInt
+from t2s.driver import hardware
 from t2s.graph.graph import Graph
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.nodes import Loop
@@ -332,57 +329,42 @@ def test_names_of_nodes_and_tensors(name: str) -> None:
     check(t2s.lower(B.isolate_producer(A, t2s.Func(f"{name}_in"))))
 
 
-def test_every_rule_of_the_dialect() -> None:
-    """From the tree: two ends of each stream, and a pipeline in every innermost loop."""
-    for graph in (designs.reconvergent(), designs.triangular(), double_buffer(periods=2)):
-        design = backend.analyzed(graph)
-        assert not isinstance(design, list)
-        top = top_design(design)
-        used = [name for call in top.calls for name in call.arguments]
-        for stream in top.streams:
-            assert used.count(stream.name) == 2
-        for port in top.ports:
-            assert used.count(port.name) == 1
-        for function in top.functions:
-            pipelines = [loop for loop in _loops(function.body) if loop.pipeline is not None]
-            assert len(pipelines) == 1
-            assert not [loop for loop in _loops(pipelines[0].body) if not loop.unroll]
-            memory = any("*" in parameter.type for parameter in function.parameters)
-            assert pipelines[0].pipeline.memory == memory
+AC_CHANNEL = """
+#include <deque>
+template <typename T> struct ac_channel {
+    std::deque<T> tokens;
+    T read() { T token = tokens.front(); tokens.pop_front(); return token; }
+    void write(const T &token) { tokens.push_back(token); }
+};
+"""
 
 
-def _loops(statements: Any) -> list[Any]:
-    found: list[Any] = []
-    for statement in statements:
-        if hasattr(statement, "pipeline"):
-            found.append(statement)
-        for part in ("body", "then", "otherwise"):
-            found += _loops(getattr(statement, part, ()))
-    return found
-
-
-class AlgorithmicC(VitisHLS):
-    """Another dialect: Catapult's channels and pragmas, as a class of a few lines."""
-
-    title = "Catapult"
-
-    def after_declaration(self, statement: Declare) -> list[str]:
-        return []
-
-    def inside_loop(self, loop: For | While) -> list[str]:
-        return ["#pragma hls_unroll yes"] if isinstance(loop, For) and loop.unroll else []
-
-
-def test_another_dialect_is_a_class() -> None:
-    dialect = AlgorithmicC()
-    design = analyze(dialect, designs.triangular(per_pe=True))
-    assert not isinstance(design, list)
-    kernels = lower_kernels(design, file_scope(design), Helpers(dialect))
-    text = "\n".join(line for kernel in kernels for line in lines(kernel.body, dialect))
+def test_another_dialect_is_a_folder_and_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C++ for Catapult: ``catapult.py`` beside this file, and a line of the registry."""
+    line = {"catapult": "tests.backends.catapult"}
+    monkeypatch.setattr(hardware, "BACKENDS", {**hardware.BACKENDS, **line})
+    graph = designs.triangular(per_pe=True)
+    (path,) = t2s.emit(graph, "catapult", tmp_path)
+    text = path.read_text()
     assert "#pragma hls_unroll yes" in text
     assert "#pragma HLS" not in text
-    refused = analyze(dialect, designs.scaled(Float(16)))
-    assert isinstance(refused, list)
+    (tmp_path / "ac_channel.h").write_text(AC_CHANNEL)
+    command = ["g++", "-shared", "-fPIC", "-fwrapv", f"-I{tmp_path}", str(path)]
+    subprocess.run([*command, "-o", tmp_path / "design.so"], check=True)
+    inputs = random_inputs(graph)
+    expected = interpret_graph(graph, inputs)
+    memory = {
+        each.name: inputs.get(each.name, np.zeros(each.allocated, np.int32))
+        for each in graph.tensors
+    }
+    top = ctypes.CDLL(str(tmp_path / "design.so"))[f"{graph.name}_top"]
+    top(*(values.ctypes.data_as(ctypes.c_void_p) for values in memory.values()))
+    for name, values in expected.items():
+        np.testing.assert_array_equal(memory[name], values)
+    with pytest.raises(UnsupportedError, match="only integers are supported"):
+        t2s.emit(designs.scaled(Float(32)), "catapult", tmp_path)
 
 
 def ragged() -> Graph:
