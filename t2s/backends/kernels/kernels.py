@@ -37,7 +37,7 @@ from t2s.backends.kernels.scope import (
     dimensions_of,
     where,
 )
-from t2s.backends.kernels.time_loops import time_loops
+from t2s.backends.kernels.time_loops import index_names_of_body, time_loops
 from t2s.backends.text.expressions import (
     Name,
     Set,
@@ -391,14 +391,6 @@ def endless_loops(scope: KernelScope) -> int | None:
         if loop.name in used or extent_of(loop, node) is None:
             return at or None
     return len(node.loops)
-
-
-def index_names_of_body(node: LockstepNode) -> frozenset[str]:
-    """Loops and space dimensions that the body and its ports mention."""
-    ports = (*node.receives.values(), *node.sends.values())
-    names = [index_names(statement) for statement in node.body]
-    names += [index_names(expr) for port in ports for expr in port.expressions]
-    return frozenset().union(*names)
 
 
 # The body of a PE as statements inside the unrolled space loops of its kernel.

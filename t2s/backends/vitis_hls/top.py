@@ -53,6 +53,8 @@ ROOM = 1 << 16
 STATUS = ""
 """In place of a tensor's name: the words that machines report."""
 
+_WIDTH = 92
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Port:
@@ -375,11 +377,21 @@ def _with_streams(
     else:
         pes = design.nodes[node.name]
         counts = accesses_per_firing(pes, wide_tensors(design, pes))
-    uses = (_use(port, counts[port.tensor]) for port in ports if port.tensor in counts)
-    comment = [*kernel.comment, *uses]
-    return replace(
-        kernel, parameters=(*kernel.parameters, *parameters), comment=tuple(comment), once=True
-    )
+    title, *facts = kernel.comment
+    uses = [_use(port, counts[port.tensor]) for port in ports if port.tensor in counts]
+    comment = (title, *_joined(facts), *uses)
+    return replace(kernel, parameters=(*kernel.parameters, *parameters), comment=comment, once=True)
+
+
+def _joined(facts: Iterable[str]) -> list[str]:
+    """The space and the time of a function on one line, if that is not too long."""
+    lines: list[str] = []
+    for fact in facts:
+        if lines and len(lines[-1]) + len(fact) <= _WIDTH:
+            lines[-1] += f"; {' '.join(fact.split())}"
+        else:
+            lines.append(fact)
+    return lines
 
 
 def _stream_parameter(stream: ChannelArray) -> TypedName:
