@@ -123,7 +123,7 @@ def test_text() -> None:
     assert "const int B_vals_capacity = 16384;  // elements of B_vals on the chip" in header
     for line in (
         "    hls::stream<int32_token_t> &scan_2_crd_to_locate_crd,",
-        "//   on the chip: B_i_pos, B_j_crd",
+        "//   modes: idle, run; on the chip: B_i_pos, B_j_crd\n"
         "//   it decides on what it loads: a firing takes 2 or 3 cycles",
         "    float B_vals_chip[B_vals_capacity];",
         "                load_val_to_compute_in0.write(float_token(0.0f, -2));",

@@ -44,8 +44,6 @@ from t2s.graph.graph import ScalarParameter, Tensor, TensorRole
 from t2s.graph.nodes import Machine, Node
 from t2s.graph.ports import accesses_of_machine
 
-_WIDTH = 92
-
 ELEMENTS = 1 << 14
 """Elements of an open tensor that functions have room for on the chip, where nothing is said."""
 
@@ -54,6 +52,8 @@ ROOM = 1 << 16
 
 STATUS = ""
 """In place of a tensor's name: the words that machines report."""
+
+_WIDTH = 92
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -387,8 +387,7 @@ def _joined(facts: Iterable[str]) -> list[str]:
     """The space and the time of a function on one line, if that is not too long."""
     lines: list[str] = []
     for fact in facts:
-        fits = bool(lines) and len(lines[-1]) + len(fact) <= _WIDTH
-        if fits and lines[-1].startswith("  space:") and fact.startswith("  time:"):
+        if lines and len(lines[-1]) + len(fact) <= _WIDTH:
             lines[-1] += f"; {' '.join(fact.split())}"
         else:
             lines.append(fact)

@@ -22,8 +22,7 @@ static inline int32_token_t int32_token(int32_t value, int tag) {
 }
 
 // source loads from memory.
-//   modes: run, last
-//   on the chip: x
+//   modes: run, last; on the chip: x
 //   it decides on what it loads: a firing takes 2 or 3 cycles
 static void source(const int32_t *x, const int x_length, hls::stream<int32_token_t> &xs,
     hls::stream<int32_t> &source_status) {
