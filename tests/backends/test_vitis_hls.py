@@ -15,7 +15,9 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ import pytest
 
 import t2s
 from benchmarks.random_graphs import random_graph
+from benchmarks.random_shared import gatherers
 from benchmarks.vitis_hls import Verdict, judge
 from t2s.backends.vitis_hls import BACKEND, SimulationError, backend, emulate, runner
 from t2s.backends.vitis_hls.top import TopDesign, top_design
@@ -30,9 +33,9 @@ from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import Select, const, equals
 from t2s.core.types import INT32, BFloat, Float, Int, Type, UInt
 from t2s.driver import hardware
-from t2s.graph.graph import Graph
+from t2s.graph.graph import Graph, MemorySpace
 from t2s.graph.interpret import interpret_graph
-from t2s.graph.nodes import Loop
+from t2s.graph.nodes import Loop, Machine
 from tests.backends import designs
 from tests.backends.buffers import double_buffer
 from tests.backends.builders import channel, load, store, tensor
@@ -456,6 +459,23 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
         graph = designs.scaled(type)
         assert f"{type} is not supported in Vitis HLS yet; use float32" in refused(graph)
     graph = merging()
+    machines = tuple(
+        replace(node, endless=True) if isinstance(node, Machine) else node for node in graph.nodes
+    )
+    assert refused(replace(graph, nodes=machines)) == (
+        f"{start}'merging': node 'merge': endless machines are not supported in Vitis HLS"
+    )
+    shared = tuple(replace(tensor, place=MemorySpace.SHARED) for tensor in graph.tensors)
+    assert refused(replace(graph, tensors=shared)) == (
+        f"{start}'merging': tensor 'a': banks that machines share are not supported in Vitis HLS"
+    )
+    gathering, _ = gatherers(0, Random(0))
+    assert refused(gathering) == (
+        f"{start}{gathering.name!r}: node 'gather3': gathers and scatters are not supported in "
+        "Vitis HLS"
+    )
+    subjects = [problem.subject for problem in BACKEND.supports(gathering)]
+    assert len(subjects) == len(set(subjects))
     monkeypatch.setattr(backend, "MOST_KERNELS", 3)
     assert refused(graph) == (
         f"{start}'merging': the design: it would be 4 functions, one for each machine and PE; 3 "
@@ -497,6 +517,10 @@ def test_inputs_are_checked() -> None:
     name = next(iter(inputs))
     with pytest.raises(UserError, match=name):
         emulate(graph, {name: inputs[name][:-1]})
+    with pytest.raises(UserError, match=f"the input {name} is missing"):
+        emulate(graph, {})
+    with pytest.raises(UserError, match="(?s)int32.*float64"):
+        emulate(graph, {name: inputs[name] + 0.5})
     with pytest.raises(UserError, match="is not emulated"):
         t2s.emulate(graph, inputs, backend="verilog")
 
@@ -516,8 +540,10 @@ class xclbin:
             raise RuntimeError(f"No such file {path}")
 
 class device:
-    def __init__(self, number): ...
-    def load_xclbin(self, xclbin): return "uuid"
+    def __init__(self, number):
+        if pathlib.Path("no_card").exists():
+            raise RuntimeError("No such device with index '0'")
+    def load_xclbin(self, xclbin): return pathlib.Path("kernel.xclbin").read_text()
 
 class bo:
     normal = 0
@@ -532,7 +558,9 @@ class _Run:
 
 class kernel:
     shared = 0
-    def __init__(self, device, uuid, name, mode): self.name = name
+    def __init__(self, device, uuid, name, mode):
+        if name != uuid:
+            raise RuntimeError(f"No such kernel '{name}'")
     def group_id(self, argument): return argument
     def __call__(self, *arguments):
         """The last pointer becomes twice the first one, times the last scalar."""
@@ -552,14 +580,14 @@ def test_host_program_in_python(tmp_path: Path) -> None:
     (tmp_path / "pyxrt.py").write_text(textwrap.dedent(FAKE_PYXRT))
     x = np.array([3, -4, 5, 6], np.int32)
     np.savez(tmp_path / "inputs.npz", x=x, alpha=np.int32(2), count=np.int32(4))
-    (tmp_path / "kernel.xclbin").write_text("")
+    (tmp_path / "kernel.xclbin").write_text(top.function)
 
     def host(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, f"{top.stem}_host.py", *arguments]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
-    run = host("--xclbin", "kernel.xclbin", "--inputs", "inputs.npz", "--outputs", "out.npz")
-    assert run.returncode == 0, run.stderr
+    done = host("--xclbin", "kernel.xclbin", "--inputs", "inputs.npz", "--outputs", "out.npz")
+    assert done.returncode == 0, done.stderr
     np.testing.assert_array_equal(np.load(tmp_path / "out.npz")["y"], 2 * x)
     assert host("--pack", "data", "--inputs", "inputs.npz").returncode == 0
     np.testing.assert_array_equal(np.fromfile(tmp_path / "data" / "x.bin", np.int32), x)
@@ -573,6 +601,13 @@ def test_host_program_in_python(tmp_path: Path) -> None:
         assert failed.returncode == 1
         assert len(failed.stderr.splitlines()) == 1
         assert said in failed.stderr
+    run = ("--xclbin", "kernel.xclbin", "--inputs", "inputs.npz", "--outputs", "out.npz")
+    (tmp_path / "kernel.xclbin").write_text("another")
+    assert host(*run).stderr == f"scaled_host.py: No such kernel '{top.function}'\n"
+    (tmp_path / "no_card").touch()
+    failed = host(*run)
+    assert failed.returncode == 1
+    assert failed.stderr == "scaled_host.py: No such device with index '0'\n"
     np.savez(tmp_path / "inputs.npz", x=x[:3], alpha=np.int32(2), count=np.int32(4))
     failed = host("--pack", "data", "--inputs", "inputs.npz")
     assert "x must have shape (4,), not (3,)" in failed.stderr
