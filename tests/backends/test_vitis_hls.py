@@ -31,7 +31,7 @@ from t2s.backends.vitis_hls import BACKEND, SimulationError, backend, emulate, r
 from t2s.backends.vitis_hls.top import TopDesign, top_design
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import Select, const, equals
-from t2s.core.types import INT32, BFloat, Float, Int, Type, UInt
+from t2s.core.types import INT32, BFloat, Float, Int
 from t2s.driver import hardware
 from t2s.graph.graph import Graph, MemorySpace
 from t2s.graph.interpret import interpret_graph
@@ -40,7 +40,7 @@ from tests.backends import designs
 from tests.backends.buffers import double_buffer
 from tests.backends.builders import channel, load, store, tensor
 from tests.backends.builders import graph as graph_of
-from tests.backends.test_opencl_emulator import random_inputs
+from tests.backends.emulated import GEMMS, check_emulated, random_inputs
 from tests.backends.test_opencl_machines import INPUTS, merging
 from tests.backends.triangles import triangular_array
 from tests.examples.systolic import Sizes, dot_product
@@ -55,13 +55,7 @@ Array = Any
 
 
 def check(graph: Graph, parameters: Mapping[str, Array] | None = None) -> None:
-    inputs = random_inputs(graph)
-    expected = interpret_graph(graph, inputs, parameters)
-    outputs = emulate(graph, inputs, parameters, exact_depths=True)
-    assert outputs.keys() == expected.keys()
-    for name, value in expected.items():
-        assert outputs[name].dtype == value.dtype
-        np.testing.assert_array_equal(outputs[name], value)
+    check_emulated(emulate, graph, parameters, exact_depths=True)
 
 
 @pytest.mark.parametrize(
@@ -102,22 +96,9 @@ def test_more_values(graph: Graph) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("shape", "tile", "lanes", "element"),
-    [
-        ((1, 1, 5), (1, 1), 1, Int(32)),
-        ((2, 2, 2), (1, 2), 3, Int(8)),
-        ((2, 2, 2), (2, 1), 5, UInt(16)),
-        ((3, 3, 2), (1, 5), 16, Float(32)),
-        ((1, 2, 3), (2, 2), 10, Float(64)),
-        ((1, 1, 2), (40, 26), 1, Float(32)),
-        ((1, 1, 2), (1, 1), 128, Float(32)),
-    ],
-)
-def test_gemm(
-    shape: tuple[int, int, int], tile: tuple[int, int], lanes: int, element: Type
-) -> None:
-    rows, columns = tile
+@pytest.mark.parametrize("case", GEMMS)
+def test_gemm(case: str) -> None:
+    shape, (rows, columns), lanes, element = GEMMS[case]
     check(systolic_gemm(*shape, tile_rows=rows, tile_columns=columns, lanes=lanes, element=element))
 
 
@@ -519,7 +500,7 @@ def test_inputs_are_checked() -> None:
         emulate(graph, {name: inputs[name][:-1]})
     with pytest.raises(UserError, match=f"the input {name} is missing"):
         emulate(graph, {})
-    with pytest.raises(UserError, match="(?s)int32.*float64"):
+    with pytest.raises(UserError, match=r"(?s)int32.*float64"):
         emulate(graph, {name: inputs[name] + 0.5})
     with pytest.raises(UserError, match="is not emulated"):
         t2s.emulate(graph, inputs, backend="verilog")
