@@ -540,7 +540,7 @@ class _Run:
 class kernel:
     shared = 0
     def __init__(self, device, uuid, name, mode):
-        if name != uuid:
+        if uuid not in ("", name):
             raise RuntimeError(f"No such kernel '{name}'")
     def group_id(self, argument): return argument
     def __call__(self, *arguments):
@@ -561,7 +561,7 @@ def test_host_program_in_python(tmp_path: Path) -> None:
     (tmp_path / "pyxrt.py").write_text(textwrap.dedent(FAKE_PYXRT))
     x = np.array([3, -4, 5, 6], np.int32)
     np.savez(tmp_path / "inputs.npz", x=x, alpha=np.int32(2), count=np.int32(4))
-    (tmp_path / "kernel.xclbin").write_text(top.function)
+    (tmp_path / "kernel.xclbin").write_text("")
 
     def host(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, f"{top.stem}_host.py", *arguments]
