@@ -31,6 +31,7 @@ _HEADERS = {
     "cmath": r"\b(NAN|INFINITY)\b",
     "hls_math.h": r"\bhls::",
 }
+_FLOAT16 = "t2s_float16.h"
 _ROUNDED = ("sqrt", "floor", "ceil", "fabs")
 
 
@@ -68,10 +69,10 @@ def emit_files(graph: Graph, top: TopDesign) -> dict[str, str]:
         )
         for path, template in render.items()
     }
-    for path, name in (
-        ("t2s_process.h", "t2s_process.h"),
-        ("t2s_sim/hls_stream.h", "hls_stream.h"),
-    ):
+    own = {"t2s_process.h": "t2s_process.h", "t2s_sim/hls_stream.h": "hls_stream.h"}
+    if top.narrow:
+        own[_FLOAT16] = _FLOAT16
+    for path, name in own.items():
         files[path] = (_HERE / "include" / name).read_text(encoding="utf-8")
     return files
 
