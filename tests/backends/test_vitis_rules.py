@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 import pytest
 
-import t2s
 from benchmarks.random_graphs import random_graph
 from t2s.backends.kernels import kernel_ast as ast
 from t2s.backends.kernels.registers import plan_registers
@@ -33,7 +32,8 @@ from t2s.graph.ports import busiest_port
 from tests.backends import designs
 from tests.backends.buffers import double_buffer
 from tests.backends.test_opencl_machines import merging
-from tests.examples.test_golden_opencl import SMALLEST, module_of
+from tests.backends.test_vitis_hls import example
+from tests.examples.test_golden_opencl import SMALLEST
 from tests.graph.test_ports import product
 from tests.hand_graphs import systolic_gemm
 
@@ -417,12 +417,7 @@ def test_random_graphs() -> None:
 
 @pytest.mark.slow
 def test_examples_and_more_random_graphs() -> None:
-    modules = ((name, module_of(name)) for name in (*SMALLEST, "lu", "pairhmm"))
-    check(
-        t2s.lower(module.design(*(SMALLEST.get(name) or tiny)))
-        for name, module in modules
-        if (tiny := (module.TINY,) if hasattr(module, "TINY") else ()) is not None
-    )
+    check(map(example, (*SMALLEST, "lu", "pairhmm")))
     check(random_graph(seed) for seed in range(40, 200))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -117,3 +119,21 @@ def test_the_cause_is_told() -> None:
         "II 4: 4 accesses of 'A' per firing, of which its port serves one in a cycle"
     )
     assert str(result.nodes["C"].interval) == "II 1"
+
+
+def test_reports_say_the_interval_of_every_load_and_store(tmp_path: Path) -> None:
+    """In the table of the text and on the page, also where a port is no limit."""
+    result = run(product((1, 4), rows=True), PORTS)
+    causes = {
+        "A_loader": "II 1: 1 access of 'A' per firing",
+        "B_loader": "II 1: 1 access of 'B' per firing",
+        "C": "II 1",
+        "C_store": "II 1: 1 access of 'C' per firing",
+    }
+    assert {row[0]: row[-1] for row in result.node_table.rows} == causes
+    slow = run(product((4, 2)), PORTS)
+    page = slow.report(tmp_path / "slow.html").read_text()
+    told = html.escape(
+        "II 4: 4 accesses of 'A' per firing, of which its port serves one in a cycle"
+    )
+    assert told in page

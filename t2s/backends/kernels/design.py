@@ -17,7 +17,7 @@ from t2s.backends.kernels.kernel_ast import (
 )
 from t2s.backends.kernels.kernels import lower_kernel
 from t2s.backends.kernels.links import Bundle, ChannelLinks, Separate, plan_links
-from t2s.backends.kernels.lockstep import LockstepNode, OutOfStep, lockstep
+from t2s.backends.kernels.lockstep import LockstepNode, OutOfStep, lockstep, without_dead_ends
 from t2s.backends.kernels.machine_kernels import lower_machine
 from t2s.backends.kernels.machine_memory import point_struct
 from t2s.backends.kernels.memory_ports import wide_tensors
@@ -89,6 +89,7 @@ def analyze(dialect: Dialect, graph: Graph) -> KernelDesign | list[Unsupported]:
                 problems.append(problem)
     if problems:
         return problems
+    nodes = without_dead_ends(graph, nodes)
     links = plan_links(graph, nodes)
     if isinstance(links, ChannelLinks):
         return KernelDesign(dialect=dialect, graph=graph, nodes=nodes, links=links)

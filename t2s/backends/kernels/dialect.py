@@ -91,7 +91,8 @@ class Dialect(ABC):
     arguments may run forever.  ``wide_parameters``: a tensor of which a kernel only uses aligned
     vectors is a parameter of vectors.  ``flattens``: the compiler makes one loop of every perfect
     nest of constant bounds, and other nests have to be written as one loop.  ``drops_unused``: a
-    token that nothing uses is read into no variable.  ``sparse``: machines may have streams with
+    token that nothing uses is read into no variable.  ``starts_at_zero``: so do scalars that are
+    set under a condition, or compilers warn of them.  ``sparse``: machines may have streams with
     stop tokens, tensors on the chip and of unknown length, sorted memories and searches; they say
     at their end how it went, and how much they have stored.
     """
@@ -102,6 +103,7 @@ class Dialect(ABC):
     wide_parameters: ClassVar[bool] = False
     flattens: ClassVar[bool] = False
     drops_unused: ClassVar[bool] = False
+    starts_at_zero: ClassVar[bool] = False
     sparse: ClassVar[bool] = False
 
     # ------------------------------------------------------------------------------- types

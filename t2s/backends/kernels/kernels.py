@@ -15,7 +15,7 @@ from t2s.backends.kernels.channel_io import (
     send,
 )
 from t2s.backends.kernels.comments import kernel_comment
-from t2s.backends.kernels.conditions import only_use, shared_conditions
+from t2s.backends.kernels.conditions import is_used, only_use, shared_conditions
 from t2s.backends.kernels.dialect import Access, StateArray, lane_at
 from t2s.backends.kernels.digit_counters import (
     DigitCounters,
@@ -39,6 +39,7 @@ from t2s.backends.kernels.scope import (
 )
 from t2s.backends.kernels.time_loops import index_names_of_body, time_loops
 from t2s.backends.text.expressions import (
+    Do,
     Name,
     Set,
     TargetExpression,
@@ -291,7 +292,8 @@ def _iteration(scope: KernelScope) -> list[TargetStatement]:
                     dimensions=dimensions_of(channel),
                     split=tuple(range(len(dimensions_of(channel)))),
                 )
-                wires.append(_declared_array(scope, wire, comment="wires from PE to PE"))
+                start = _start_of_scalar(scope, channel)
+                wires.append(_declared_array(scope, wire, start, comment="wires from PE to PE"))
             case Delay(uniform=True, depth=depth, lag=None) if depth > 1:
                 move = advance(Name(name=scope.positions[name].read), depth)
                 after += where(scope.condition(conjunction(*port.time_factors)), [move])
@@ -335,10 +337,25 @@ def _take_bundle(scope: KernelScope, name: str, port: ChannelPort) -> list[Targe
     fence = scope.dialect.control_fence() if is_control(port.channel) else []
     taken = scope.dialect.read_channel(ast.element(scope.file.channels[name]))
     condition = scope.condition(conjunction(*port.time_factors))
+    used = any(
+        isinstance(s, Receive) and s.channel == name and is_used(s.target, scope.node.body)
+        for s in scope.node.body
+    )
+    if scope.dialect.drops_unused and not used:
+        return where(condition, [Do(call=taken), *fence])
     if condition is None:
         return [replace(token, initial=taken), *fence]
     assign = Set(target=Name(name=token.name), value=taken)
+    token = replace(token, initial=_start_of_scalar(scope, port.channel))
     return [token, *where(condition, [assign, *fence])]
+
+
+def _start_of_scalar(scope: KernelScope, channel: Channel) -> TargetExpression | None:
+    """The first value of a variable for a single element, which a condition may leave unset."""
+    type = channel.stream.element
+    if not scope.dialect.starts_at_zero or dimensions_of(channel):
+        return None
+    return ast.ZeroInitializer() if scope.dialect.is_struct(type) else scope.dialect.zero(type)
 
 
 def _declared_token(scope: KernelScope, channel: Channel) -> ast.Declare:

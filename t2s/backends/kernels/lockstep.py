@@ -6,7 +6,7 @@ and the ends of its channels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import gcd, lcm, prod
@@ -30,11 +30,13 @@ from t2s.core.expr import (
 )
 from t2s.core.intervals import Interval
 from t2s.core.ops import OPERATORS, Op
+from t2s.core.types import BOOL
 from t2s.graph.body import Receive, Send, Statement
 from t2s.graph.control.iterations import Iterations, TooManyIterations, deciding, listed
 from t2s.graph.control.shared_nest import TimeLoop, shared_nest
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.nodes import PEArray, SpaceDimension
+from t2s.graph.specialize import fold_statement, without_unused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +132,46 @@ def lockstep(graph: Graph, node: PEArray) -> LockstepNode | Unsupported:
         ranges=nest.ranges,
         receives=receives,
         sends=sends,
+    )
+
+
+def without_dead_ends(graph: Graph, nodes: Mapping[str, LockstepNode]) -> dict[str, LockstepNode]:
+    """The nodes without statements that never run, where only these use a channel's other end."""
+    result = dict(nodes)
+    for channel in graph.channels:
+        sends, receives = result[channel.source].sends, result[channel.sink].receives
+        if (channel.name in sends) != (channel.name in receives):
+            end = channel.source if channel.name in sends else channel.sink
+            port = sends.get(channel.name) or receives[channel.name]
+            if _never_used(result[end], port):
+                result[end] = _without(result[end], channel.name)
+    return result
+
+
+def _never_used(node: LockstepNode, port: ChannelPort) -> bool:
+    """Whether no PE ever uses a port; also false if there are too many iterations to tell."""
+    if any(extent_of(loop, node) == 0 for loop in node.loops):
+        return True
+    if not all(map(is_static, port.factors)):
+        return False
+    domain = enumerate_domain(node, select_loops(node, loops_used(node, port.factors)))
+    return domain is not None and not bool(domain.where(port.factors).any())
+
+
+def _without(node: LockstepNode, channel: str) -> LockstepNode:
+    body: list[Statement] = []
+    for statement in node.body:
+        if isinstance(statement, Send | Receive) and statement.channel == channel:
+            never = replace(statement, condition=const(False, BOOL))
+            left = fold_statement(never, lambda expr: expr)
+            body += [] if left is None else [left]
+        else:
+            body.append(statement)
+    return replace(
+        node,
+        body=without_unused(body),
+        receives={name: port for name, port in node.receives.items() if name != channel},
+        sends={name: port for name, port in node.sends.items() if name != channel},
     )
 
 

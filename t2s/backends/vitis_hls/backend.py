@@ -15,6 +15,7 @@ from t2s.backends.vitis_hls.emit import emit_files
 from t2s.backends.vitis_hls.runner import run_files
 from t2s.backends.vitis_hls.top import top_design
 from t2s.core.gc_pause import gc_paused
+from t2s.core.location import SourceLocation
 from t2s.core.ops import Array
 from t2s.graph.arrays import check_graph_inputs
 from t2s.graph.body import Load, Store, by_lanes
@@ -118,6 +119,7 @@ def analyzed(graph: Graph) -> KernelDesign | list[Unsupported]:
 def _unsupported(graph: Graph) -> list[Unsupported]:
     """What the kernels would take, but C++ for Vitis HLS does not have yet."""
     problems: list[Unsupported] = []
+    gathering: dict[str, SourceLocation | None] = {}
     loaded: dict[str, None] = {}
     stored: dict[str, None] = {}
     for node in graph.nodes:
@@ -126,10 +128,10 @@ def _unsupported(graph: Graph) -> list[Unsupported]:
                 case Load(tensor=tensor, indices=indices) | Store(tensor=tensor, indices=indices):
                     (loaded if isinstance(statement, Load) else stored)[tensor] = None
                     if by_lanes(indices):
-                        why = "gathers and scatters are not supported in Vitis HLS"
-                        where = node.location
-                        subject = f"node {node.name!r}"
-                        problems.append(Unsupported(subject=subject, why=why, location=where))
+                        gathering[node.name] = node.location
+    for name, where in gathering.items():
+        why = "gathers and scatters are not supported in Vitis HLS"
+        problems.append(Unsupported(subject=f"node {name!r}", why=why, location=where))
     for name in stored:
         users = [node for node in graph.nodes if _touches(node, name)]
         alone = [n for n in users if isinstance(n, Machine) and n.pe_count == 1] == users[:1]

@@ -64,6 +64,7 @@ class VitisHLS(Dialect):
     wide_parameters = True
     flattens = True
     drops_unused = True
+    starts_at_zero = True
     sparse = True
 
     def unsupported_type(self, type: Type) -> str | None:
