@@ -7,6 +7,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.random_machine_parts import choice, count_up, local, mode, register
 from benchmarks.random_machines import random_machines
 from benchmarks.referee import random_inputs
 from benchmarks.referee_designs import examples
 from benchmarks.vitis_hls import Verdict, judge
 from t2s.backends.vitis_hls import BACKEND, SimulationError, backend, emulate
-from t2s.graph.graph import Graph, MemorySpace
+from t2s.core.types import INT32
+from t2s.graph.body import Store
+from t2s.graph.graph import Channel, Graph, MemorySpace, StreamType, Tensor, TensorRole
 from t2s.graph.interpret import interpret_graph
+from t2s.graph.nodes import Head, Machine, Mode, Put, Role, Rule
 from tests.backends.test_vitis_hls import FAKE_PYXRT, write
 from tests.backends.test_vitis_rules import broken, emitted
 from tests.graph.machines import copying
@@ -154,6 +159,67 @@ def test_more_elements_than_there_is_room_for() -> None:
     x = np.arange(70_001, dtype=np.int32)[::-1].copy()
     found = emulate(copying(place=MemorySpace.CHIP), {"x": x})
     np.testing.assert_array_equal(found["y"], x[:-1])
+
+
+def late(count: int) -> Graph:
+    """A machine takes ``count`` values after a token that is sent behind all of them."""
+    at = local("count")
+    send = Put(channel="values", value=at)
+    more = Rule(name="more", body=(count_up(),), puts=(send,), next="run")
+    end = Rule(name="end", puts=(Put(channel="go", value=at),))
+    kept = Store(tensor="y", indices=(at,), value=local("value"))
+    take = Rule(name="take", body=(kept, count_up()), takes=("values",), next="rest")
+    last = replace(take, name="last", next=None)
+    rest = (choice(take, at < count - 1), choice(last))
+    sender = Machine(
+        name="sender",
+        role=Role.LOAD,
+        heads=(),
+        registers=(register("count"),),
+        modes=(mode("run", (), choice(more, at < count), choice(end)),),
+    )
+    taker = Machine(
+        name="taker",
+        role=Role.STORE,
+        heads=(Head(channel="go", value="ready"), Head(channel="values", value="value")),
+        registers=(register("count"),),
+        modes=(
+            Mode(
+                name="wait",
+                needs=("go",),
+                choices=(choice(Rule(name="go", takes=("go",), next="rest")),),
+            ),
+            Mode(name="rest", needs=("values",), choices=rest),
+        ),
+    )
+    unlimited = Channel(
+        name="values",
+        stream=StreamType(element=INT32),
+        source="sender",
+        sink="taker",
+        capacity=1 << 30,
+    )
+    return Graph(
+        name="late",
+        nodes=(sender, taker),
+        channels=(unlimited, replace(unlimited, name="go", capacity=2)),
+        tensors=(Tensor(name="y", type=INT32, shape=(count,), role=TensorRole.OUTPUT),),
+    )
+
+
+def test_streams_of_any_depth() -> None:
+    """They have a depth on the chip, which may not suffice, and none in an emulation."""
+    graph = late(1500)
+    np.testing.assert_array_equal(emulate(graph, {})["y"], np.arange(1500))
+    with pytest.raises(SimulationError) as caught:
+        emulate(graph, {}, exact_depths=True)
+    assert str(caught.value).splitlines() == [
+        "'late' deadlocks in C simulation",
+        "  note:     waiting: sender writes values",
+        "  note:     waiting: taker reads go",
+        "  hint:     streams of any depth have 1,024 here, unless the design gives them a "
+        "capacity, as sparse.compile(y).design(capacity=...) does",
+    ]
 
 
 # ----------------------------------------------------------------------------- the host

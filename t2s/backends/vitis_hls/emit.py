@@ -19,7 +19,7 @@ from t2s.backends.kernels.kernel_ast import (
     lines,
 )
 from t2s.backends.vitis_hls.dialect import PROTOCOL, VITIS_HLS
-from t2s.backends.vitis_hls.top import Port, TopDesign
+from t2s.backends.vitis_hls.top import STATUS, Port, TopDesign
 from t2s.core.names import one_line
 from t2s.core.ops import C_FUNCTIONS
 from t2s.graph.graph import Graph
@@ -64,6 +64,7 @@ def emit_files(graph: Graph, top: TopDesign) -> dict[str, str]:
             pointer=partial(_pointer, top),
             headers=_headers(top),
             protocol=PROTOCOL,
+            status=STATUS,
             outputs=[length for length in top.lengths if length.output],
             capacities={each.name: each.value for each in top.capacities},
         )

@@ -56,7 +56,7 @@ ELEMENTS = 1 << 14
 ROOM = 1 << 16
 """Elements of an open tensor that simulations of hardware have room for."""
 
-STATUS = ""
+STATUS = "(status)"
 """In place of a tensor's name: the words that machines report."""
 
 _WIDTH = 92
