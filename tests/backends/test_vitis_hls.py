@@ -31,7 +31,7 @@ from t2s.backends.vitis_hls import BACKEND, SimulationError, backend, emulate, r
 from t2s.backends.vitis_hls.top import TopDesign, top_design
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import Select, const, equals
-from t2s.core.types import INT32, BFloat, Float, Int
+from t2s.core.types import INT32, Float, Int
 from t2s.driver import hardware
 from t2s.graph.graph import Graph, MemorySpace
 from t2s.graph.interpret import interpret_graph
@@ -160,6 +160,38 @@ def test_random_graphs(seeds: range) -> None:
         assert verdict is not Verdict.WRONG, f"{seed}: {why}"
         # what is left are channels at whose ends there are different numbers of tokens
         assert verdict is not Verdict.REFUSED or "tokens" in why, f"{seed}: {why}"
+
+
+UNARY = (t2s.sqrt, t2s.exp, t2s.log, t2s.tanh, t2s.floor, t2s.ceil, abs, lambda value: -value)
+
+
+@pytest.mark.parametrize(
+    "type", [t2s.Float(16), pytest.param(t2s.BFloat(16), marks=pytest.mark.slow)]
+)
+def test_16_bit_floats(type: t2s.Type) -> None:
+    """All operators and casts, rounded as in the interpreter: to the last bit, and to infinity."""
+    a, b, y = t2s.ImageParam(type, 1, name="a"), t2s.ImageParam(type, 1, name="b"), t2s.Func("y")
+    n, o = t2s.Var("n"), t2s.Var("o")
+    u, v = a[n], b[n]
+    wide = [t2s.cast(t2s.Float(64), u) / 3.1, t2s.cast(t2s.Float(32), u) * 1.7]
+    integers = [t2s.cast(kind(bits), u) for kind in (t2s.Int, t2s.UInt) for bits in (8, 32, 64)]
+    results = [u + v, u - v, u * v, u / v, t2s.min(u, v), t2s.max(u, v), t2s.fma(u, v, u)]
+    results += [function(u) for function in UNARY]
+    results += [t2s.cast(type, value) for value in (*wide, *integers, u < v, u == v)]
+    chosen = results[0]
+    for number, result in enumerate(results[1:], 1):
+        chosen = t2s.select(o == number, result, chosen)
+    y[n, o] = chosen
+    y.bound(n, 0, 200).bound(o, 0, len(results))
+    random = np.random.default_rng(3)
+    bits = random.integers(0, 1 << 16, (2, 200)).astype(np.uint16)
+    near = (random.standard_normal((2, 200)) * 9).astype(type.numpy).view(np.uint16)
+    bits[:, 60:] = near[:, 60:]
+    inputs = {"a": bits[0].view(type.numpy), "b": bits[1].view(type.numpy)}
+    expected = t2s.interpret(y, inputs).astype(np.float32)
+    found = t2s.emulate(y, inputs, backend="vitis_hls")["y"]
+    assert found.dtype == type.numpy
+    np.testing.assert_array_equal(found.astype(np.float32), expected)
 
 
 @pytest.mark.slow
@@ -449,12 +481,10 @@ def refused(graph: Graph) -> str:
 def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     start = "the vitis_hls backend cannot emit "
     assert refused(designs.through_memory()) == (
-        f"{start}'through_memory': tensor 'kept': tensors that are stored and loaded again are not "
-        "supported in Vitis HLS yet"
+        f"{start}'through_memory': tensor 'kept': tensors that one function stores and another one "
+        "loads are not supported in Vitis HLS; stream() sends results to their reader without "
+        "memory"
     )
-    for type in (Float(16), BFloat(16)):
-        graph = designs.scaled(type)
-        assert f"{type} is not supported in Vitis HLS yet; use float32" in refused(graph)
     graph = merging()
     machines = tuple(
         replace(node, endless=True) if isinstance(node, Machine) else node for node in graph.nodes

@@ -55,9 +55,11 @@ from t2s.graph.nodes import (
     Search,
 )
 
-_UNLIMITED = 1 << 20
+UNLIMITED = 1 << 20
+"""A capacity that no hardware has: the design says that the channel never is full."""
+
 DEEPEST = 1024
-"""The depth of a channel for which the design says that it never is full."""
+"""The depth of such a channel."""
 
 MOST_KERNELS = 256
 """Most kernels that PEs which cannot keep step are given, one each."""
@@ -151,7 +153,7 @@ def capacities_of(
             sizes.append(Capacity(name=name, value=max(1, elements[key]), comment=comment))
         else:
             comment = f"points of {key[1]} in {key[0]}, a power of two"
-            sizes.append(Capacity(name=name, value=points, comment=comment))
+            sizes.append(Capacity(name=name, value=points, comment=comment, points=True))
     return tuple(sizes)
 
 
@@ -208,8 +210,8 @@ def channels_of(design: KernelDesign, scope: FileScope) -> tuple[ChannelArray, .
                 name=scope.channels[name],
                 type=type,
                 dimensions=dimensions,
-                depth=depth if depth < _UNLIMITED else DEEPEST,
-                comment=comment if depth < _UNLIMITED else f"{comment}, of any depth in the design",
+                depth=depth if depth < UNLIMITED else DEEPEST,
+                comment=comment if depth < UNLIMITED else f"{comment}, of any depth in the design",
             )
         )
     return tuple(arrays)

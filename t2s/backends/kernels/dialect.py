@@ -39,6 +39,7 @@ from t2s.backends.text.expressions import (
     Spelling,
     TargetExpression,
     TargetStatement,
+    call,
     number,
 )
 from t2s.backends.text.identifiers import Identifiers
@@ -325,6 +326,11 @@ def _integer(value: int, type: Type) -> TargetExpression:
 
 
 def _float(value: float, type: Type) -> TargetExpression:
+    if type.bits == 16:  # a class of that name, made of a float
+        name = "bfloat16" if type.kind is Kind.BFLOAT else "float16"
+        with np.errstate(over="ignore"):
+            nearest = float(np.asarray(value).astype(type.numpy))
+        return call(name, _float(nearest, Type(Kind.FLOAT, 32)))
     single = type.bits == 32
     if math.isnan(value):
         return Literal(text="NAN")

@@ -205,11 +205,15 @@ class Struct:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """A constant that is the size of arrays on the chip, which a user may change."""
+    """A constant that is the size of arrays on the chip, which a user may change.
+
+    It counts elements of a tensor, or ``points`` of a sorted memory.
+    """
 
     name: str
     value: int
     comment: str
+    points: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -136,7 +136,10 @@ def _unsupported(graph: Graph) -> list[Unsupported]:
         users = [node for node in graph.nodes if _touches(node, name)]
         alone = [n for n in users if isinstance(n, Machine) and n.pe_count == 1] == users[:1]
         if name in loaded and not alone:
-            why = "tensors that are stored and loaded again are not supported in Vitis HLS yet"
+            why = (
+                "tensors that one function stores and another one loads are not supported in Vitis "
+                "HLS; stream() sends results to their reader without memory"
+            )
             location = graph.tensor(name).location
             problems.append(Unsupported(subject=f"tensor {name!r}", why=why, location=location))
     return problems

@@ -43,7 +43,7 @@ from t2s.core.ops import C_FUNCTIONS, Op
 from t2s.core.types import Kind, Type
 
 PROTOCOL = "tokens that the protocol does not allow"
-_FLOATS = {32: "float", 64: "double"}
+_FLOATS = {16: "float16", 32: "float", 64: "double"}
 _FUNCTIONS = {
     Op.SQUARE_ROOT: "sqrt",
     Op.RECIPROCAL_SQUARE_ROOT: "rsqrt",
@@ -68,8 +68,6 @@ class VitisHLS(Dialect):
     sparse = True
 
     def unsupported_type(self, type: Type) -> str | None:
-        if type.kind is Kind.BFLOAT or (type.kind is Kind.FLOAT and type.bits not in _FLOATS):
-            return f"{type.scalar} is not supported in Vitis HLS yet; use float32"
         return None
 
     def scalar_name(self, type: Type) -> str:
@@ -81,6 +79,8 @@ class VitisHLS(Dialect):
                 return f"int{type.bits}_t"
             case Kind.UINT:
                 return f"uint{type.bits}_t"
+            case Kind.BFLOAT:
+                return "bfloat16"
             case _:
                 return _FLOATS[type.bits]
 
@@ -240,7 +240,7 @@ VITIS_HLS = VitisHLS()
 
 # Names of types, and of vectors and helper functions of this backend, end in a type.
 _RESERVED_END = re.compile(
-    r"(.*_)?(u?int(8|16|32|64)(_t)?|float|double|bool)(_x\d+)?(_token(_t)?)?"
+    r"(.*_)?(u?int(8|16|32|64)(_t)?|b?float16|float|double|bool)(_x\d+)?(_token(_t)?)?"
     r"|(u?int(ptr|max)|s?size|wchar)_t"
 )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from t2s.backends.kernels.child import run_child, written
+from t2s.backends.kernels.design import DEEPEST, UNLIMITED
 from t2s.backends.vitis_hls.top import TopDesign
 from t2s.core.errors import UserError
 from t2s.core.ops import Array
@@ -19,7 +20,7 @@ _TAIL = 4000
 _DEEP = 1 << 14
 _BUILD_SECONDS = 600.0
 _DEADLOCK, _LEFT_OVER, _STOPPED = 2, 4, 5  # exit codes of the test bench
-_MOST_BYTES = 64  # of an element, or a point
+_MOST_BYTES = 8, 64  # of an element, and of a point
 
 FLAGS = ("-std=c++14", "-O1", "-fwrapv", "-ffp-contract=off", "-Wno-unknown-pragmas")
 """Options of g++: integers wrap around, and each operation on floats is rounded by itself."""
@@ -65,7 +66,8 @@ def _compile(
     graph: Graph, compiler: str, top: TopDesign, folder: Path, *, exact_depths: bool
 ) -> None:
     stem = top.stem
-    depth = 0 if exact_depths else _DEEP
+    unlimited = any(channel.capacity >= UNLIMITED for channel in graph.channels)
+    depth = 0 if exact_depths else UNLIMITED if unlimited else _DEEP
     command = [compiler, *FLAGS, f"-DT2S_DEPTH={depth}", "-I.", "-It2s_sim"]
     command += [f"-DT2S_STACK={_stack(top)}", f"{stem}.cpp", f"{stem}_tb.cpp", "-o", "simulation"]
     done = run_child(command, folder, _BUILD_SECONDS)
@@ -80,7 +82,10 @@ def _compile(
 
 def _stack(top: TopDesign) -> int:
     """Bytes of the stack of a function, with what it has on the chip."""
-    return (1 << 23) + _MOST_BYTES * sum(capacity.value for capacity in top.capacities)
+    element, point = _MOST_BYTES
+    return (1 << 23) + sum(
+        (point if capacity.points else element) * capacity.value for capacity in top.capacities
+    )
 
 
 def _write_inputs(
@@ -123,7 +128,10 @@ def _run(
             f"{graph.name!r} deadlocks in C simulation{depths}",
             location=graph.location,
             notes=[(None, f"waiting: {text}") for text in waiting],
-            hint="t2s.simulate says who waits for whom, and what frees them",
+            hint=f"streams of any depth have {DEEPEST:,} here, unless the design gives them a "
+            "capacity, as sparse.compile(y).design(capacity=...) does"
+            if exact_depths and any(c.capacity >= UNLIMITED for c in graph.channels)
+            else "t2s.simulate says who waits for whom, and what frees them",
         )
     if done.code == _LEFT_OVER:
         raise SimulationError(

@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from t2s.backends.kernels.comments import file_comment
-from t2s.backends.kernels.design import capacities_of, channels_of, lower_kernels, structs_of
+from t2s.backends.kernels.design import (
+    capacities_of,
+    channels_of,
+    lower_kernels,
+    structs_of,
+    types_of,
+)
 from t2s.backends.kernels.kernel_ast import (
     Capacity,
     ChannelArray,
@@ -50,7 +56,7 @@ ELEMENTS = 1 << 14
 ROOM = 1 << 16
 """Elements of an open tensor that simulations of hardware have room for."""
 
-STATUS = ""
+STATUS = "(status)"
 """In place of a tensor's name: the words that machines report."""
 
 _WIDTH = 92
@@ -102,6 +108,11 @@ class Buffer:
     role: str
     open: bool = False
 
+    @property
+    def host_type(self) -> str:
+        """The type of its elements where nothing is computed."""
+        return host_type(self.type)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scalar:
@@ -116,12 +127,23 @@ class Scalar:
     variable: str
     file: str
 
+    @property
+    def host_type(self) -> str:
+        """The type where nothing is computed."""
+        return host_type(self.type)
+
+
+def host_type(type: str) -> str:
+    """A type of as many bits that needs no header of ours."""
+    return "std::uint16_t" if type.endswith("float16") else type
+
 
 @dataclass(frozen=True, kw_only=True)
 class TopDesign:
     """All that the files of a design say: files of names that start with ``stem``.
 
-    ``function`` is the top, which no function of a node is called like.
+    ``function`` is the top, which no function of a node is called like; ``narrow`` designs have
+    16-bit floats.
     """
 
     stem: str
@@ -140,6 +162,7 @@ class TopDesign:
     lengths: tuple[Length, ...]
     capacities: tuple[Capacity, ...]
     reports: tuple[Report, ...]
+    narrow: bool
 
     def buffer_of(self, tensor: str) -> Buffer:
         """The buffer of a tensor."""
@@ -288,6 +311,7 @@ def top_design(
         lengths=tuple(lengths.values()),
         capacities=capacities_of(design, scope, elements, points),
         reports=reports,
+        narrow=any(type.is_float and type.bits == 16 for type in types_of(design)),
     )
 
 
