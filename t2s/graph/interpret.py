@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from t2s.core.errors import InternalError
+from t2s.core.errors import UserError
 from t2s.core.ops import Array
 from t2s.graph.arrays import outputs_of, pack
 from t2s.graph.graph import Graph, Tensor, TensorRole
@@ -127,7 +127,7 @@ def interpret_graph(
 
     Endless machines run until no node can fire.
 
-    Raises ``InternalError`` if nodes wait for tokens that never come, and ``ProtocolError`` if a
+    Raises ``UserError`` if nodes wait for tokens that never come, and ``ProtocolError`` if a
     machine meets a token that it cannot take.
     """
     memory = allocate(graph, inputs)
@@ -142,8 +142,14 @@ def interpret_graph(
             if not progress and all(_is_endless(process.node) for process in pending):
                 break
             if pending and not progress:
-                names = ", ".join(sorted({process.node.name for process in pending}))
-                raise InternalError(f"nodes wait for tokens that never come: {names}")
+                names = sorted({process.node.name for process in pending})
+                raise UserError(
+                    "deadlock: nothing can fire, and not finished are "
+                    + ", ".join(map(repr, names)),
+                    location=graph.node(names[0]).location or graph.location,
+                    expected="every PE to make all its firings",
+                    hint="t2s.simulate says who waits for whom",
+                )
     return outputs_of(graph, memory)
 
 

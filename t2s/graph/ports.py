@@ -1,23 +1,66 @@
 """How often nodes access memory where each tensor of a node has a port of its own.
 
-A port serves one access in a cycle: an element, or an aligned vector.  So a node whose PEs access a
-tensor ``n`` times in a firing begins one in ``n`` cycles, as with an ``m_axi`` bundle of Vitis HLS
-(UG1399, "Optimizing AXI System Performance").
+A port serves one access in a cycle: an element, or an aligned vector, which PEs side by side may
+share.  So a node whose PEs access a tensor ``n`` times in a firing begins one in ``n`` cycles, as
+with an ``m_axi`` bundle of Vitis HLS (UG1399, "Optimizing AXI System Performance").
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
+from math import gcd, prod
 
-from t2s.core.expr import Expr, conjunction, const
-from t2s.core.intervals import Interval, interval, linear_form
+from t2s.core.expr import Expr, conjunction, conjuncts, const, index_names, is_static
+from t2s.core.intervals import Interval, LinearForm, from_linear_form, linear_form
 from t2s.core.types import BOOL
 from t2s.graph.body import Load, Statement, Store
-from t2s.graph.graph import Graph, MemorySpace
-from t2s.graph.nodes import Machine, Node, PEArray, SpaceDimension
+from t2s.graph.control.shared_nest import shared_nest
+from t2s.graph.graph import Graph, MemorySpace, Tensor
+from t2s.graph.nodes import Machine, Node, SpaceDimension
 from t2s.graph.specialize import fold
+
+LARGEST_WORD = 64
+"""Bytes of the widest access that PEs share: the 512 bits of a port of AMD's memory controllers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wide:
+    """Vectors of ``lanes`` elements, which are all that a node accesses of a tensor.
+
+    ``pes`` neighbors along ``across``, the innermost dimension of space, share one.  Its elements
+    are consecutive in the last ``dimensions`` of the tensor.
+    """
+
+    lanes: int
+    pes: int = 1
+    across: SpaceDimension | None = None
+    dimensions: int = 1
+
+    def first_of(
+        self, indices: tuple[Expr, ...], shape: tuple[int, ...]
+    ) -> tuple[tuple[Expr, ...], tuple[int, ...]]:
+        """Where the first vector is that the PEs along ``across`` share, in a tensor of vectors."""
+        form = _flat(indices, shape, self.dimensions)
+        assert form is not None
+        coefficients, constant = form
+        scaled = {name: value // self.lanes for name, value in coefficients.items()}
+        if self.across is not None:
+            constant += coefficients[self.across.name] * self.across.minimum
+            del scaled[self.across.name]
+        at = from_linear_form((scaled, constant // self.lanes))
+        outer = len(shape) - self.dimensions
+        return (*indices[:outer], at), (*shape[:outer], prod(shape[outer:]) // self.lanes)
+
+
+def _flat(indices: tuple[Expr, ...], shape: tuple[int, ...], dimensions: int) -> LinearForm | None:
+    """The position in the last dimensions, in row-major order; ``None`` if it is not linear."""
+    position: Expr = const(0)
+    for index, size in list(zip(indices, shape, strict=True))[len(shape) - dimensions :]:
+        position = position * size + index
+    return linear_form(position)
 
 
 def is_aligned(indices: tuple[Expr, ...], shape: tuple[int, ...], lanes: int) -> bool:
@@ -31,16 +74,70 @@ def is_aligned(indices: tuple[Expr, ...], shape: tuple[int, ...], lanes: int) ->
     return all(value % lanes == 0 for value in (*coefficients.values(), constant))
 
 
-def wide_tensors(graph: Graph, body: Iterable[Statement]) -> dict[str, int]:
-    """The tensors of which a body accesses aligned vectors of one length only, with their lanes."""
-    lanes: dict[str, set[int]] = {}
+def wide_tensors(
+    graph: Graph, body: Sequence[Statement], space: Sequence[SpaceDimension], guard: Expr | None
+) -> dict[str, Wide]:
+    """The tensors of which a node in lockstep accesses aligned vectors of one length only."""
+    uses: dict[str, list[Load | Store]] = {}
     for statement in body:
         if isinstance(statement, Load | Store):
-            found = statement.type if isinstance(statement, Load) else statement.value.type
-            shape = graph.tensor(statement.tensor).allocated
-            whole = found.lanes if is_aligned(statement.indices, shape, found.lanes) else 1
-            lanes.setdefault(statement.tensor, set()).add(whole)
-    return {tensor: max(found) for tensor, found in lanes.items() if len(found) == 1 != max(found)}
+            uses.setdefault(statement.tensor, []).append(statement)
+    found: dict[str, Wide] = {}
+    for name, statements in uses.items():
+        tensor = graph.tensor(name)
+        own = {_lanes(statement) for statement in statements}
+        lanes = own.pop()
+        if own or not all(is_aligned(s.indices, tensor.allocated, lanes) for s in statements):
+            continue
+        stores = any(isinstance(statement, Store) for statement in statements)
+        pes, dimensions = 1, 1
+        if space and not (stores and len(statements) > 1):  # in their order, PE by PE
+            for count in range(1, len(tensor.allocated) + 1):
+                of_all = min(_pes_of_a_word(s, tensor, count, space[-1], guard) for s in statements)
+                if of_all > pes:
+                    pes, dimensions = of_all, count
+        if pes > 1:
+            found[name] = Wide(lanes=lanes * pes, pes=pes, across=space[-1], dimensions=dimensions)
+        elif lanes > 1:
+            found[name] = Wide(lanes=lanes)
+    return found
+
+
+def _lanes(statement: Load | Store) -> int:
+    return (statement.type if isinstance(statement, Load) else statement.value.type).lanes
+
+
+def _pes_of_a_word(
+    statement: Load | Store,
+    tensor: Tensor,
+    dimensions: int,
+    across: SpaceDimension,
+    guard: Expr | None,
+) -> int:
+    """How many PEs along ``across`` access one aligned word together: a power of two.
+
+    All of them do, or none, which is known without the values of the design.
+    """
+    outer = statement.indices[: len(statement.indices) - dimensions]
+    conditions = conjuncts(conjunction(guard, statement.condition))
+    form = _flat(statement.indices, tensor.allocated, dimensions)
+    if form is None or any(
+        across.name in index_names(expr) or not is_static(expr) for expr in (*outer, *conditions)
+    ):
+        return 1
+    lanes = _lanes(statement)
+    coefficients, constant = form
+    others = dict(coefficients)
+    if others.pop(across.name, 0) != lanes or lanes & (lanes - 1):
+        return 1
+    size = prod(tensor.allocated[len(outer) :])
+    aligned = gcd(*others.values(), constant + lanes * across.minimum, size, across.extent * lanes)
+    pes = 1
+    while aligned % (2 * pes * lanes) == 0 and (
+        2 * pes * lanes * tensor.type.bytes <= LARGEST_WORD
+    ):
+        pes *= 2
+    return pes
 
 
 def accesses_of_body(
@@ -48,7 +145,7 @@ def accesses_of_body(
     space: Sequence[SpaceDimension],
     ranges: Mapping[str, Interval],
     guard: Expr | None,
-    wide: Mapping[str, int],
+    wide: Mapping[str, Wide],
 ) -> dict[str, int]:
     """How often the PEs of a space access each tensor in one firing: reads or writes, the more.
 
@@ -63,8 +160,8 @@ def accesses_of_body(
         for statement in body:
             if not isinstance(statement, kind):
                 continue
-            type = statement.type if isinstance(statement, Load) else statement.value.type
-            each = 1 if statement.tensor in wide else type.lanes
+            vector = wide.get(statement.tensor)
+            each = _lanes(statement) if vector is None else 1
             lanes[statement.tensor] = max(each, lanes.get(statement.tensor, 1))
             places = used.setdefault(statement.tensor, set())
             when = conjunction(guard, statement.condition)
@@ -72,6 +169,8 @@ def accesses_of_body(
                 at = {d.name: place for d, place in zip(space, point, strict=True)}
                 known = {**ranges, **{name: (place, place) for name, place in at.items()}}
                 if when is None or fold(when, known, at) != const(False, BOOL):
+                    if vector is not None and (along := vector.across) is not None:
+                        at[along.name] -= (at[along.name] - along.minimum) % vector.pes
                     places.add(tuple(fold(index, known, at) for index in statement.indices))
         for tensor, places in used.items():
             counts[tensor] = max(counts.get(tensor, 1), len(places) * lanes[tensor])
@@ -95,23 +194,12 @@ def busiest_port(graph: Graph, node: Node) -> tuple[str, int] | None:
         case Machine():
             counts = accesses_of_machine(node)
         case _:
-            wide = wide_tensors(graph, node.body)
-            counts = accesses_of_body(node.body, node.space, _ranges(node), node.exists, wide)
+            nest = shared_nest(node)
+            wide = wide_tensors(graph, nest.body, nest.space, nest.guard)
+            counts = accesses_of_body(nest.body, nest.space, nest.ranges, nest.guard, wide)
     counts = {
         name: count
         for name, count in counts.items()
         if graph.tensor(name).place is MemorySpace.MEMORY
     }
     return max(counts.items(), key=lambda item: item[1], default=None)
-
-
-def _ranges(node: PEArray) -> dict[str, Interval]:
-    """The ranges of the loops of a node, where they are known."""
-    ranges: dict[str, Interval] = {
-        d.name: (d.minimum, d.minimum + d.extent - 1) for d in node.space
-    }
-    for loop in node.loops:
-        low, extent = interval(loop.minimum, ranges), interval(loop.extent, ranges)
-        if low is not None and extent is not None:
-            ranges[loop.name] = (low[0], low[1] + extent[1] - 1)
-    return ranges

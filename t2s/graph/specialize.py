@@ -233,6 +233,8 @@ class _Pruning:
             match when:
                 case Const(value=False):
                     continue
+                case _ if any(earlier.when == when for earlier in possible):
+                    continue  # the earlier one is taken
                 case Const():
                     when = None
             possible.append(self._choice(choice, when))

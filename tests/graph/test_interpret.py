@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from t2s.core.errors import InternalError
+from t2s.core.errors import UserError
 from t2s.core.expr import Parameter, conjunction, equals, reduce_lanes
 from t2s.core.ops import Op, apply_operator
 from t2s.core.types import INT32, BFloat, Float, Int, Type
@@ -104,5 +104,8 @@ def test_padding_is_zero_in_memory_and_not_part_of_outputs() -> None:
 def test_tokens_that_never_come() -> None:
     odd = equals(index("i"), Parameter(name="n", type=INT32))
     starving = with_statement(pipeline(), "load_X", 1, condition=conjunction(odd))
-    with pytest.raises(InternalError, match="wait for tokens that never come: store_Y, sum"):
+    with pytest.raises(UserError) as caught:
         interpret_graph(starving, {"X": np.zeros(8, np.int32)}, {"n": np.int32(3)})
+    message = str(caught.value)
+    assert message.startswith("deadlock: nothing can fire, and not finished are 'store_Y', 'sum'\n")
+    assert "hint:     t2s.simulate says who waits for whom" in message

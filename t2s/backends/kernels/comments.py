@@ -129,6 +129,8 @@ def _kernels(design: KernelDesign, file: FileScope) -> Iterator[tuple[str, str]]
 
 
 def _memory(tensor: Tensor) -> str:
+    if tensor.open:
+        return f"{tensor.type} [any]"
     if tensor.layout is not None:
         text = f"{tensor.type} {list(tensor.allocated)}"
         return f"{text}, {tensor.array} in the order in which it is used"

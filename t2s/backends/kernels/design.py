@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from t2s.backends.base import Unsupported
 from t2s.backends.kernels.comments import channel_comment
 from t2s.backends.kernels.dialect import Dialect
-from t2s.backends.kernels.kernel_ast import ChannelArray, KernelDefinition, Struct, TypedName
+from t2s.backends.kernels.kernel_ast import (
+    Capacity,
+    ChannelArray,
+    KernelDefinition,
+    Struct,
+    TypedName,
+)
 from t2s.backends.kernels.kernels import lower_kernel
 from t2s.backends.kernels.links import Bundle, ChannelLinks, Separate, plan_links
-from t2s.backends.kernels.lockstep import LockstepNode, OutOfStep, lockstep
+from t2s.backends.kernels.lockstep import LockstepNode, OutOfStep, lockstep, without_dead_ends
 from t2s.backends.kernels.machine_kernels import lower_machine
+from t2s.backends.kernels.machine_memory import point_struct
+from t2s.backends.kernels.memory_ports import wide_tensors
 from t2s.backends.kernels.operators import Helpers
 from t2s.backends.kernels.scope import FileScope, KernelDesign, dimensions_of
 from t2s.backends.kernels.unfold import Unfolded, settled, unfold
@@ -36,7 +44,22 @@ from t2s.core.types import Type
 from t2s.core.walk import walk
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Store, by_lanes
 from t2s.graph.graph import Graph, MemorySpace
-from t2s.graph.nodes import Machine, MemoryAdd, MemoryDrop, MemoryFirst, MemorySize, Node, PEArray
+from t2s.graph.nodes import (
+    Machine,
+    MemoryAdd,
+    MemoryDrop,
+    MemoryFirst,
+    MemorySize,
+    Node,
+    PEArray,
+    Search,
+)
+
+UNLIMITED = 1 << 20
+"""A capacity that no hardware has: the design says that the channel never is full."""
+
+DEEPEST = 1024
+"""The depth of such a channel."""
 
 MOST_KERNELS = 256
 """Most kernels that PEs which cannot keep step are given, one each."""
@@ -68,6 +91,7 @@ def analyze(dialect: Dialect, graph: Graph) -> KernelDesign | list[Unsupported]:
                 problems.append(problem)
     if problems:
         return problems
+    nodes = without_dead_ends(graph, nodes)
     links = plan_links(graph, nodes)
     if isinstance(links, ChannelLinks):
         return KernelDesign(dialect=dialect, graph=graph, nodes=nodes, links=links)
@@ -102,7 +126,35 @@ def structs_of(design: KernelDesign, scope: FileScope) -> tuple[Struct, ...]:
         for type in types_of(design)
         if dialect.is_struct(type)
     }
-    return (*vectors.values(), *_bundles(design, scope))
+    tokens = {
+        dialect.token_name(stream.element): dialect.token_of(stream.element)
+        for link in design.links.by_channel.values()
+        if (stream := link.channel.stream).nesting
+    }
+    points = [
+        point_struct(memory, scope.points[machine.name, memory.name], dialect)
+        for machine in design.graph.machines
+        for memory in machine.memories
+    ]
+    return (*vectors.values(), *tokens.values(), *points, *_bundles(design, scope))
+
+
+def capacities_of(
+    design: KernelDesign, scope: FileScope, elements: Mapping[str, int], points: int
+) -> tuple[Capacity, ...]:
+    """The constants for what machines have on the chip.
+
+    ``elements`` has those of open tensors, ``points`` counts those of each sorted memory.
+    """
+    sizes: list[Capacity] = []
+    for key, name in scope.capacities.items():
+        if isinstance(key, str):
+            comment = f"elements of {key} on the chip"
+            sizes.append(Capacity(name=name, value=max(1, elements[key]), comment=comment))
+        else:
+            comment = f"points of {key[1]} in {key[0]}, a power of two"
+            sizes.append(Capacity(name=name, value=points, comment=comment, points=True))
+    return tuple(sizes)
 
 
 def types_of(design: KernelDesign) -> list[Type]:
@@ -112,6 +164,8 @@ def types_of(design: KernelDesign) -> list[Type]:
     types += [link.channel.stream.element for link in design.links.by_channel.values()]
     for node in design.nodes.values():
         types += [register.type for register in node.node.registers]
+        wide = wide_tensors(design, node)
+        types += [design.graph.tensor(t).type.with_lanes(w.lanes) for t, w in wide.items()]
         for statement in node.body:
             types += [term.type for term in walk(statement) if isinstance(term, Expr)]
     for machine in design.graph.machines:
@@ -146,8 +200,9 @@ def channels_of(design: KernelDesign, scope: FileScope) -> tuple[ChannelArray, .
             case Bundle(depth=depth):
                 type = scope.structs[name]
             case Separate(channel=channel, depth=depth):
-                type = design.dialect.storage_name(channel.stream.element)
-                dimensions = dimensions_of(channel)
+                stream, dialect = channel.stream, design.dialect
+                named = dialect.token_name if stream.nesting else dialect.storage_name
+                type, dimensions = named(stream.element), dimensions_of(channel)
             case _:
                 continue
         arrays.append(
@@ -155,8 +210,8 @@ def channels_of(design: KernelDesign, scope: FileScope) -> tuple[ChannelArray, .
                 name=scope.channels[name],
                 type=type,
                 dimensions=dimensions,
-                depth=depth,
-                comment=comment,
+                depth=depth if depth < UNLIMITED else DEEPEST,
+                comment=comment if depth < UNLIMITED else f"{comment}, of any depth in the design",
             )
         )
     return tuple(arrays)
@@ -190,7 +245,7 @@ def check_vocabulary(dialect: Dialect, graph: Graph) -> list[Unsupported]:
             why = f"banks that machines share are {unsupported}"
             subject = f"tensor {tensor.name!r}"
             problems.append(Unsupported(subject=subject, why=why, location=tensor.location))
-        elif tensor.open or tensor.place is not MemorySpace.MEMORY:
+        elif (tensor.open or tensor.place is not MemorySpace.MEMORY) and not dialect.sparse:
             why = f"tensors of unknown length and tensors on the chip are {unsupported}"
             subject = f"tensor {tensor.name!r}"
             problems.append(Unsupported(subject=subject, why=why, location=tensor.location))
@@ -201,7 +256,7 @@ def check_vocabulary(dialect: Dialect, graph: Graph) -> list[Unsupported]:
     for channel in graph.channels:
         subject = f"channel {channel.name!r}"
         problems += _check_type(dialect, subject, channel.stream.element, channel.location)
-        if channel.stream.nesting:
+        if channel.stream.nesting and not dialect.sparse:
             why = f"streams with stop tokens are {unsupported}"
             problems.append(Unsupported(subject=subject, why=why, location=channel.location))
     for node in graph.nodes:
@@ -252,15 +307,19 @@ def _check_machine(dialect: Dialect, node: Machine) -> list[str]:
     if node.endless:
         # the host waits for every kernel, and an autorun kernel must not access memory
         reasons[f"endless machines are {unsupported}"] = None
-    for memory in node.memories:
+    for memory in () if dialect.sparse else node.memories:
         reasons[f"sorted memories such as {memory.name!r} are {unsupported}"] = None
     for statement in node.statements():
         match statement:
             case MemoryAdd() | MemorySize() | MemoryFirst() | MemoryDrop():
                 continue  # of a sorted memory, named above
+            case Search() if dialect.sparse:
+                continue
             case Load(indices=indices) | Store(indices=indices) if by_lanes(indices):
                 reasons[f"machines that gather or scatter are {unsupported}"] = None
-            case Load(type=type) | Store(value=Expr(type=type)) if type.lanes > 1:
+            case Load(type=type) | Store(value=Expr(type=type)) if (
+                type.lanes > 1 and not dialect.sparse
+            ):
                 text = f"machines that load or store several lanes at once are {unsupported}"
                 reasons[text] = None
         if not isinstance(statement, _STATEMENTS):

@@ -39,6 +39,7 @@ from t2s.backends.text.expressions import (
     Spelling,
     TargetExpression,
     TargetStatement,
+    call,
     number,
 )
 from t2s.backends.text.identifiers import Identifiers
@@ -69,6 +70,7 @@ class StateArray:
     """An array inside a kernel; PEs and unrolled loops index the dimensions ``split``.
 
     ``in_memory``: it belongs into block RAM.  ``single_ports``: one place reads, and one writes.
+    ``lanes``: an access takes as many consecutive elements.
     """
 
     name: str
@@ -77,6 +79,11 @@ class StateArray:
     split: tuple[int, ...]
     in_memory: bool = False
     single_ports: bool = False
+    lanes: int = 1
+
+
+VALUE, TAG = "value", "tag"
+"""The fields of a token."""
 
 
 class Dialect(ABC):
@@ -86,7 +93,10 @@ class Dialect(ABC):
     arguments may run forever.  ``wide_parameters``: a tensor of which a kernel only uses aligned
     vectors is a parameter of vectors.  ``flattens``: the compiler makes one loop of every perfect
     nest of constant bounds, and other nests have to be written as one loop.  ``drops_unused``: a
-    token that nothing uses is read into no variable.
+    token that nothing uses is read into no variable.  ``starts_at_zero``: so do scalars that are
+    set under a condition, or compilers warn of them.  ``sparse``: machines may have streams with
+    stop tokens, tensors on the chip and of unknown length, sorted memories and searches; they say
+    at their end how it went, and how much they have stored.
     """
 
     title: ClassVar[str]
@@ -95,6 +105,8 @@ class Dialect(ABC):
     wide_parameters: ClassVar[bool] = False
     flattens: ClassVar[bool] = False
     drops_unused: ClassVar[bool] = False
+    starts_at_zero: ClassVar[bool] = False
+    sparse: ClassVar[bool] = False
 
     # ------------------------------------------------------------------------------- types
 
@@ -117,6 +129,16 @@ class Dialect(ABC):
         if self.is_struct(type):
             return f"{self.scalar_name(type)}_x{type.lanes}"
         return f"{self.scalar_name(type)}{type.lanes}"
+
+    def token_name(self, type: Type) -> str:
+        """The struct of a value and a tag: the tokens of streams with stop tokens."""
+        return f"{self.storage_name(type).removesuffix('_t')}_token_t"
+
+    def token_of(self, type: Type) -> Struct:
+        """The definition of that struct."""
+        tag = TypedName(type=self.scalar_name(Type(Kind.INT, 8)), name=TAG)
+        fields = (TypedName(type=self.storage_name(type), name=VALUE), tag)
+        return Struct(name=self.token_name(type), fields=fields)
 
     def value_name(self, type: Type) -> str:
         """The type of a variable: as in storage, but ``bool`` for a single bool."""
@@ -199,6 +221,14 @@ class Dialect(ABC):
     @abstractmethod
     def passed_on(self, value: TargetExpression) -> TargetExpression:
         """A value for the next PE, in a register: no signal crosses many PEs in one cycle."""
+
+    def stop_simulation(self, message: str) -> list[TargetStatement]:
+        """End a simulation with an error; in hardware, nothing."""
+        return []
+
+    def inside(self, index: TargetExpression, extent: TargetExpression) -> TargetExpression:
+        """An index of which a simulation checks that it is from 0 to ``extent - 1``."""
+        return index
 
     @abstractmethod
     def protocol_error(self, machine: str, mode: TargetExpression) -> list[TargetStatement]:
@@ -296,6 +326,11 @@ def _integer(value: int, type: Type) -> TargetExpression:
 
 
 def _float(value: float, type: Type) -> TargetExpression:
+    if type.bits == 16:  # a class of that name, made of a float
+        name = "bfloat16" if type.kind is Kind.BFLOAT else "float16"
+        with np.errstate(over="ignore"):
+            nearest = float(np.asarray(value).astype(type.numpy))
+        return call(name, _float(nearest, Type(Kind.FLOAT, 32)))
     single = type.bits == 32
     if math.isnan(value):
         return Literal(text="NAN")

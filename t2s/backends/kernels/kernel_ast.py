@@ -76,11 +76,14 @@ class FilledInitializer(TargetExpression):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declare(TargetStatement):
-    """``type name[dimensions] = initial;  // comment``; the dialect writes the ``attributes``."""
+    """``type name[dimensions] = initial;  // comment``; the dialect writes the ``attributes``.
+
+    A dimension is a number or the name of a constant.
+    """
 
     type: str
     name: str
-    dimensions: tuple[int, ...] = ()
+    dimensions: tuple[int | str, ...] = ()
     initial: TargetExpression | None = None
     comment: str | None = None
     attributes: tuple[str, ...] = ()
@@ -201,6 +204,19 @@ class Struct:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """A constant that is the size of arrays on the chip, which a user may change.
+
+    It counts elements of a tensor, or ``points`` of a sorted memory.
+    """
+
+    name: str
+    value: int
+    comment: str
+    points: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelArray:
     """A channel between kernels, or an array of them, with their depth."""
 
@@ -285,7 +301,7 @@ def declarator(variable: TypedName | Declare | ChannelArray) -> str:
     return f"{variable.type}{space}{variable.name}{dimensions(variable.dimensions)}"
 
 
-def dimensions(sizes: tuple[int, ...]) -> str:
+def dimensions(sizes: Iterable[int | str]) -> str:
     """``[2][3]``."""
     return "".join(f"[{size}]" for size in sizes)
 

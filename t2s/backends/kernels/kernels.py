@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from t2s.backends.kernels import kernel_ast as ast
@@ -15,7 +15,7 @@ from t2s.backends.kernels.channel_io import (
     send,
 )
 from t2s.backends.kernels.comments import kernel_comment
-from t2s.backends.kernels.conditions import only_use, shared_conditions
+from t2s.backends.kernels.conditions import is_used, only_use, shared_conditions
 from t2s.backends.kernels.dialect import Access, StateArray, lane_at
 from t2s.backends.kernels.digit_counters import (
     DigitCounters,
@@ -25,7 +25,6 @@ from t2s.backends.kernels.links import Bundle, Delay, PEWire
 from t2s.backends.kernels.lockstep import ChannelPort, LockstepNode, extent_of
 from t2s.backends.kernels.memory_ports import (
     accesses_per_firing,
-    in_vectors,
     wide_tensors,
 )
 from t2s.backends.kernels.operators import Helpers
@@ -38,8 +37,9 @@ from t2s.backends.kernels.scope import (
     dimensions_of,
     where,
 )
-from t2s.backends.kernels.time_loops import time_loops
+from t2s.backends.kernels.time_loops import index_names_of_body, time_loops
 from t2s.backends.text.expressions import (
+    Do,
     Name,
     Set,
     TargetExpression,
@@ -61,7 +61,7 @@ from t2s.core.walk import walk
 from t2s.graph import body as graph
 from t2s.graph.body import Load, Receive, Send, Store
 from t2s.graph.graph import Channel, ScalarParameter
-from t2s.graph.ports import is_aligned
+from t2s.graph.ports import Wide, is_aligned
 
 
 def arguments_of(
@@ -92,6 +92,7 @@ def lower_kernel(
     indices = (*(d.name for d in node.space), *(loop.name for loop in node.loops))
     names |= {name: identifiers.fresh(name) for name in indices}
     wide = wide_tensors(design, node)
+    own = {*tensor_names, *names, *(getattr(s, "target", "") for s in node.body)}
     plans = plan_registers(node, whole_nest=dialect.flattens)
     registers = {name: identifiers.fresh(name) for name in plans}
     ports = {**node.receives, **node.sends}
@@ -109,6 +110,8 @@ def lower_kernel(
         ),
         tensors=tensor_names,
         wide=wide,
+        lane="lane" if "lane" not in own else identifiers.fresh("lane"),
+        words=_words(node, wide, identifiers),
         registers=registers,
         plans=plans,
         tokens=tokens,
@@ -173,7 +176,7 @@ def _positions(
 def _tensor_parameter(scope: KernelScope, tensor: str) -> ast.TypedName:
     info = scope.design.graph.tensor(tensor)
     stored = any(isinstance(s, Store) and s.tensor == tensor for s in scope.node.body)
-    type = info.type.with_lanes(scope.wide.get(tensor, 1))
+    type = info.type.with_lanes(_lanes_of_word(scope, tensor))
     return scope.dialect.tensor_parameter(
         scope.tensors[tensor], type, stored=stored, shared=scope.is_intermediate(tensor)
     )
@@ -289,7 +292,8 @@ def _iteration(scope: KernelScope) -> list[TargetStatement]:
                     dimensions=dimensions_of(channel),
                     split=tuple(range(len(dimensions_of(channel)))),
                 )
-                wires.append(_declared_array(scope, wire, comment="wires from PE to PE"))
+                start = _start_of_scalar(scope, channel)
+                wires.append(_declared_array(scope, wire, start, comment="wires from PE to PE"))
             case Delay(uniform=True, depth=depth, lag=None) if depth > 1:
                 move = advance(Name(name=scope.positions[name].read), depth)
                 after += where(scope.condition(conjunction(*port.time_factors)), [move])
@@ -333,10 +337,25 @@ def _take_bundle(scope: KernelScope, name: str, port: ChannelPort) -> list[Targe
     fence = scope.dialect.control_fence() if is_control(port.channel) else []
     taken = scope.dialect.read_channel(ast.element(scope.file.channels[name]))
     condition = scope.condition(conjunction(*port.time_factors))
+    used = any(
+        isinstance(s, Receive) and s.channel == name and is_used(s.target, scope.node.body)
+        for s in scope.node.body
+    )
+    if scope.dialect.drops_unused and not used:
+        return where(condition, [Do(call=taken), *fence])
     if condition is None:
         return [replace(token, initial=taken), *fence]
     assign = Set(target=Name(name=token.name), value=taken)
+    token = replace(token, initial=_start_of_scalar(scope, port.channel))
     return [token, *where(condition, [assign, *fence])]
+
+
+def _start_of_scalar(scope: KernelScope, channel: Channel) -> TargetExpression | None:
+    """The first value of a variable for a single element, which a condition may leave unset."""
+    type = channel.stream.element
+    if not scope.dialect.starts_at_zero or dimensions_of(channel):
+        return None
+    return ast.ZeroInitializer() if scope.dialect.is_struct(type) else scope.dialect.zero(type)
 
 
 def _declared_token(scope: KernelScope, channel: Channel) -> ast.Declare:
@@ -369,6 +388,8 @@ def _space_loops(scope: KernelScope, body: list[TargetStatement]) -> list[Target
             unroll=True,
         )
         body = [loop]
+        if dimension is scope.node.space[-1]:
+            body = [*_loaded_words(scope), loop, *_stored_words(scope)]
     return body
 
 
@@ -387,14 +408,6 @@ def endless_loops(scope: KernelScope) -> int | None:
         if loop.name in used or extent_of(loop, node) is None:
             return at or None
     return len(node.loops)
-
-
-def index_names_of_body(node: LockstepNode) -> frozenset[str]:
-    """Loops and space dimensions that the body and its ports mention."""
-    ports = (*node.receives.values(), *node.sends.values())
-    names = [index_names(statement) for statement in node.body]
-    names += [index_names(expr) for port in ports for expr in port.expressions]
-    return frozenset().union(*names)
 
 
 # The body of a PE as statements inside the unrolled space loops of its kernel.
@@ -456,7 +469,9 @@ def _read_where_used(scope: KernelScope, read: graph.Load | graph.RegisterRead) 
 def _load(scope: KernelScope, statement: graph.Load) -> list[TargetStatement]:
     access, type = _access(scope, statement, statement.type), statement.type
     value: TargetExpression | None = ast.element(access.tensor, access.position)
-    if type.lanes > 1:
+    if statement in scope.words:
+        value = _lane_of_word(scope, statement, number(0)) if type.lanes == 1 else None
+    elif type.lanes > 1:
         value = scope.dialect.vector_load(access)
     if value is not None:
         if statement.condition is None and _read_where_used(scope, statement):
@@ -465,8 +480,12 @@ def _load(scope: KernelScope, statement: graph.Load) -> list[TargetStatement]:
         return scope.bind_where(statement.target, type, statement.condition, value)
 
     def fill(variable: TargetExpression) -> list[TargetStatement]:
-        each = ast.element(access.tensor, binary("+", access.position, Name(name="lane")))
-        return [_lanes(type, (Set(target=lane_at(variable, "lane"), value=each),))]
+        lane = Name(name=scope.lane)
+        if statement in scope.words:
+            each = _lane_of_word(scope, statement, lane)
+        else:
+            each = ast.element(access.tensor, binary("+", access.position, lane))
+        return [_lanes(scope, type, (Set(target=lane_at(variable, scope.lane), value=each),))]
 
     return scope.bind_by(statement.target, type, statement.condition, fill)
 
@@ -474,17 +493,16 @@ def _load(scope: KernelScope, statement: graph.Load) -> list[TargetStatement]:
 def _access(scope: KernelScope, statement: graph.Load | graph.Store, type: Type) -> Access:
     tensor = scope.design.graph.tensor(statement.tensor)
     indices, shape = statement.indices, tensor.allocated
-    aligned, whole = is_aligned(indices, shape, type.lanes), tensor.name in scope.wide
-    if whole:
-        last = in_vectors(indices[-1], type.lanes)
-        indices, shape = (*indices[:-1], last), (*shape[:-1], shape[-1] // type.lanes)
+    aligned, wide = is_aligned(indices, shape, type.lanes), scope.wide.get(tensor.name)
+    if wide is not None:
+        indices, shape = wide.first_of(indices, shape)
     return Access(
         tensor=scope.tensors[tensor.name],
         position=scope.expressions.address(indices, shape),
         type=type,
         aligned=aligned,
         shared=scope.is_intermediate(tensor.name),
-        whole=whole,
+        whole=wide is not None,
     )
 
 
@@ -493,18 +511,131 @@ def _store(scope: KernelScope, statement: graph.Store) -> list[TargetStatement]:
     access = _access(scope, statement, type)
     value = scope.lower(statement.value)
     stored: list[TargetStatement] | None
+    if statement in scope.words:
+        if type.lanes == 1:
+            return [Set(target=_lane_of_word(scope, statement, number(0)), value=value)]
+        each = _lane_of_word(scope, statement, Name(name=scope.lane))
+        return [_lanes(scope, type, (Set(target=each, value=lane_at(value, scope.lane)),))]
     if type.lanes == 1:
         stored = [Set(target=ast.element(access.tensor, access.position), value=value)]
     else:
         stored = scope.dialect.vector_store(access, value)
     if stored is None:
-        each = ast.element(access.tensor, binary("+", access.position, Name(name="lane")))
-        stored = [_lanes(type, (Set(target=each, value=lane_at(value, "lane")),))]
+        each = ast.element(access.tensor, binary("+", access.position, Name(name=scope.lane)))
+        stored = [_lanes(scope, type, (Set(target=each, value=lane_at(value, scope.lane)),))]
     return where(scope.condition(statement.condition), stored)
 
 
-def _lanes(type: Type, body: tuple[TargetStatement, ...]) -> ast.For:
-    return ast.For(name="lane", start=number(0), stop=number(type.lanes), body=body, unroll=True)
+def _lanes(scope: KernelScope, type: Type, body: tuple[TargetStatement, ...]) -> ast.For:
+    stop = number(type.lanes)
+    return ast.For(name=scope.lane, start=number(0), stop=stop, body=body, unroll=True)
+
+
+# Words: vectors that PEs along the innermost dimension of space load or store together.
+
+
+def _words(
+    node: LockstepNode, wide: Mapping[str, Wide], identifiers: Identifiers
+) -> dict[Load | Store, str]:
+    """The variable of each access that PEs share."""
+    names: dict[Load | Store, str] = {}
+    for statement in node.body:
+        if isinstance(statement, Load | Store):
+            vector = wide.get(statement.tensor)
+            if vector is not None and vector.across is not None:
+                plural = "s" if vector.across.extent > vector.pes else ""
+                names[statement] = identifiers.fresh(f"{statement.tensor}_word{plural}")
+    return names
+
+
+def _lanes_of_word(scope: KernelScope, tensor: str) -> int:
+    return scope.wide[tensor].lanes if tensor in scope.wide else 1
+
+
+def _lane_of_word(
+    scope: KernelScope, statement: Load | Store, lane: TargetExpression
+) -> TargetExpression:
+    """An element of the word that a PE shares: ``word.s[j]``, ``words[j / 8].s[j % 8]``."""
+    name, wide = scope.words[statement], scope.wide[statement.tensor]
+    pe, own = pe_indices(scope)[-1], wide.lanes // wide.pes
+    word: TargetExpression = Name(name=name)
+    if scope.node.space[-1].extent > wide.pes:
+        word = ast.element(name, binary("/", pe, number(wide.pes)))
+        pe = binary("%", pe, number(wide.pes))
+    if own > 1:
+        pe = binary("+", binary("*", pe, number(own)), lane)
+    return ast.Subscript(base=ast.FieldOf(base=word, field="s"), indices=(pe,))
+
+
+def _declared_word(
+    scope: KernelScope, statement: Load | Store, initial: TargetExpression | None
+) -> ast.Declare:
+    """One word, or as many as the PEs along the dimension share; with all of their lanes."""
+    name, wide = scope.words[statement], scope.wide[statement.tensor]
+    type = scope.design.graph.tensor(statement.tensor).type
+    count = scope.node.space[-1].extent // wide.pes
+    array = StateArray(
+        name=name,
+        type=type.with_lanes(wide.lanes),
+        dimensions=(count,) if count > 1 else (),
+        split=(0,) if count > 1 else (),
+    )
+    lanes = StateArray(name=f"{name}.s", type=type, dimensions=(wide.lanes,), split=(0,))
+    declared = _declared_array(scope, array, initial)
+    attributes = (*declared.attributes, *scope.dialect.array_attributes(lanes))
+    return replace(declared, attributes=attributes)
+
+
+def _each_word(
+    scope: KernelScope, statement: Load | Store
+) -> tuple[TargetExpression, TargetExpression, Callable[[Set], TargetStatement]]:
+    """A word's variable, its place in memory, and what moves all of them."""
+    name, wide = scope.words[statement], scope.wide[statement.tensor]
+    type = statement.type if isinstance(statement, Load) else statement.value.type
+    access = _access(scope, statement, type)
+    count = scope.node.space[-1].extent // wide.pes
+    if count == 1:
+        return Name(name=name), ast.element(access.tensor, access.position), lambda moved: moved
+    word = Name(name=scope.identifiers.fresh("word"))
+    place = ast.element(access.tensor, binary("+", access.position, word))
+
+    def loop(moved: Set) -> TargetStatement:
+        stop = number(count)
+        return ast.For(name=word.name, start=number(0), stop=stop, body=(moved,), unroll=True)
+
+    return ast.element(name, word), place, loop
+
+
+def _word_condition(scope: KernelScope, statement: Load | Store) -> TargetExpression | None:
+    return scope.condition(conjunction(scope.node.guard, statement.condition))
+
+
+def _loaded_words(scope: KernelScope) -> list[TargetStatement]:
+    """Declarations of all words, with those that are loaded."""
+    statements: list[TargetStatement] = []
+    for statement in scope.words:
+        condition = _word_condition(scope, statement)
+        initial = None if condition is None else ast.ZeroInitializer()
+        if isinstance(statement, Store):
+            statements.append(_declared_word(scope, statement, initial))
+            continue
+        variable, place, loop = _each_word(scope, statement)
+        if condition is None and isinstance(variable, Name):
+            statements.append(_declared_word(scope, statement, place))
+        else:
+            moved = loop(Set(target=variable, value=place))
+            statements += [_declared_word(scope, statement, initial), *where(condition, [moved])]
+    return statements
+
+
+def _stored_words(scope: KernelScope) -> list[TargetStatement]:
+    statements: list[TargetStatement] = []
+    for statement in scope.words:
+        if isinstance(statement, Store):
+            variable, place, loop = _each_word(scope, statement)
+            moved = loop(Set(target=place, value=variable))
+            statements += where(_word_condition(scope, statement), [moved])
+    return statements
 
 
 # --------------------------------------------------------------------------------- registers

@@ -1,14 +1,12 @@
 """Lockstep: the PEs of a node in one kernel, where all fire in an iteration before the next starts.
 
-``LockstepNode`` is the node with time loops that all PEs share.  If the bounds of a loop depend on
-the PE, or not every point of the space domain has a PE, the loops run over the union, and ``guard``
-says which PEs take part.  Loops and space dimensions of one iteration are folded away, and so are
-conditions that always or never hold.
+``LockstepNode`` is the node with time loops that all PEs share (``graph/control/shared_nest.py``),
+and the ends of its channels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import gcd, lcm, prod
@@ -16,7 +14,6 @@ from math import gcd, lcm, prod
 import numpy as np
 
 from t2s.backends.base import Unsupported
-from t2s.core.affine import tidy
 from t2s.core.expr import (
     Apply,
     Cast,
@@ -31,33 +28,20 @@ from t2s.core.expr import (
     is_static,
     simplify,
 )
-from t2s.core.intervals import Interval, bound_over, from_linear_form, interval, linear_form
+from t2s.core.intervals import Interval
 from t2s.core.ops import OPERATORS, Op
+from t2s.core.types import BOOL
 from t2s.graph.body import Receive, Send, Statement
 from t2s.graph.control.iterations import Iterations, TooManyIterations, deciding, listed
+from t2s.graph.control.shared_nest import TimeLoop, shared_nest
 from t2s.graph.graph import Channel, Graph
-from t2s.graph.nodes import Loop, PEArray, SpaceDimension
-from t2s.graph.specialize import fold, fold_statement, without_unused
+from t2s.graph.nodes import PEArray, SpaceDimension
+from t2s.graph.specialize import fold_statement, without_unused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutOfStep(Unsupported):
     """Something that is impossible in lockstep, but possible with one kernel per PE."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeLoop:
-    """A loop of the kernel: ``name`` runs from ``start`` up to, not including, ``stop``."""
-
-    name: str
-    start: Expr
-    stop: Expr
-
-    @property
-    def counted(self) -> Loop:
-        """A loop from its start and extent."""
-        extent = self.stop - self.start
-        return Loop(name=self.name, minimum=self.start, extent=extent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,93 +103,75 @@ class LockstepNode:
 
 def lockstep(graph: Graph, node: PEArray) -> LockstepNode | Unsupported:
     """The node in lockstep, or why that is impossible."""
-    ranges = {d.name: (d.minimum, d.minimum + d.extent - 1) for d in node.space}
-    space_ranges = dict(ranges)
-    fixed = {name: low for name, (low, high) in ranges.items() if low == high}
-    loops: list[TimeLoop] = []
-    guard = None if node.exists is None else conjunction(fold(node.exists, ranges, fixed))
-    for loop in node.loops:
-        minimum = fold(loop.minimum, ranges, fixed)
-        stop = _tidy(fold(loop.minimum + loop.extent, ranges, fixed))
-        start = _shared(minimum, space_ranges, ranges, min)
-        end = _shared(stop, space_ranges, ranges, max)
-        if start is None or end is None:
-            return Unsupported(
-                subject=f"node {node.name!r}",
-                why=f"the bounds of loop {loop.name!r} depend on the PE without any limit",
-                location=node.location,
-            )
-        low, high = interval(start, ranges), interval(end, ranges)
-        if low is not None and high is not None:
-            ranges[loop.name] = (low[0], high[1] - 1)
-        if low is not None and high is not None and low[0] == low[1] == high[0] - 1 == high[1] - 1:
-            fixed[loop.name] = low[0]
-        else:
-            loops.append(TimeLoop(name=loop.name, start=start, stop=end))
-        at = fold(Index(name=loop.name), ranges, fixed)
-        if start != minimum:
-            guard = conjunction(guard, at >= minimum)
-        if end != stop:
-            guard = conjunction(guard, at < stop)
-    return _with_body(graph, node, tuple(loops), guard, ranges, fixed)
-
-
-def _shared(
-    bound: Expr,
-    space: dict[str, Interval],
-    ranges: dict[str, Interval],
-    best: Callable[[int, int], int],
-) -> Expr | None:
-    """The least or largest value of a bound over all PEs; ``None`` if unknown."""
-    shared_bound = bound_over(bound, space, best) or bound
-    if not index_names(shared_bound) & space.keys():
-        return shared_bound
-    limits = interval(bound, ranges)
-    return None if limits is None else const(best(*limits))
-
-
-def _tidy(expr: Expr) -> Expr:
-    form = linear_form(expr)
-    return tidy(expr) if form is None else from_linear_form(form)
-
-
-def _with_body(
-    graph: Graph,
-    node: PEArray,
-    loops: tuple[TimeLoop, ...],
-    guard: Expr | None,
-    ranges: dict[str, Interval],
-    fixed: dict[str, int],
-) -> LockstepNode:
-    def folded(expr: Expr) -> Expr:
-        return fold(expr, ranges, fixed)
-
-    space = tuple(dimension for dimension in node.space if dimension.extent > 1)
-    names = frozenset(dimension.name for dimension in space)
-    body = without_unused(
-        [kept for s in node.body if (kept := fold_statement(s, folded)) is not None]
-    )
+    nest = shared_nest(node)
+    if nest.unlimited is not None:
+        return Unsupported(
+            subject=f"node {node.name!r}",
+            why=f"the bounds of loop {nest.unlimited!r} depend on the PE without any limit",
+            location=node.location,
+        )
+    names = frozenset(dimension.name for dimension in nest.space)
     receives: dict[str, ChannelPort] = {}
     sends: dict[str, ChannelPort] = {}
-    for statement in body:
+    for statement in nest.body:
         match statement:
             case Receive(channel=name, condition=condition):
                 channel = graph.channel(name)
-                index = tuple(folded(expr) for expr in channel.sink_index)
-                receives[name] = _port(channel, index, conjunction(guard, condition), names)
+                index = tuple(nest.folded(expr) for expr in channel.sink_index)
+                receives[name] = _port(channel, index, conjunction(nest.guard, condition), names)
             case Send(channel=name, condition=condition):
                 channel = graph.channel(name)
-                index = tuple(folded(expr) for expr in channel.source_index)
-                sends[name] = _port(channel, index, conjunction(guard, condition), names)
+                index = tuple(nest.folded(expr) for expr in channel.source_index)
+                sends[name] = _port(channel, index, conjunction(nest.guard, condition), names)
     return LockstepNode(
         node=node,
-        space=space,
-        loops=loops,
-        guard=guard,
-        body=body,
-        ranges=ranges,
+        space=nest.space,
+        loops=nest.loops,
+        guard=nest.guard,
+        body=nest.body,
+        ranges=nest.ranges,
         receives=receives,
         sends=sends,
+    )
+
+
+def without_dead_ends(graph: Graph, nodes: Mapping[str, LockstepNode]) -> dict[str, LockstepNode]:
+    """The nodes without statements that never run, where only these use a channel's other end."""
+    result = dict(nodes)
+    for channel in graph.channels:
+        sends, receives = result[channel.source].sends, result[channel.sink].receives
+        if (channel.name in sends) != (channel.name in receives):
+            end = channel.source if channel.name in sends else channel.sink
+            port = sends.get(channel.name) or receives[channel.name]
+            if _never_used(result[end], port):
+                result[end] = _without(result[end], channel.name)
+    return result
+
+
+def _never_used(node: LockstepNode, port: ChannelPort) -> bool:
+    """Whether no PE ever uses a port; also false if there are too many iterations to tell."""
+    if any(extent_of(loop, node) == 0 for loop in node.loops):
+        return True
+    if not all(map(is_static, port.factors)):
+        return False
+    domain = enumerate_domain(node, select_loops(node, loops_used(node, port.factors)))
+    return domain is not None and not bool(domain.where(port.factors).any())
+
+
+def _without(node: LockstepNode, channel: str) -> LockstepNode:
+    body: list[Statement] = []
+    for statement in node.body:
+        if isinstance(statement, Send | Receive) and statement.channel == channel:
+            never = replace(statement, condition=const(False, BOOL))
+            left = fold_statement(never, lambda expr: expr)
+            body += [] if left is None else [left]
+        else:
+            body.append(statement)
+    return replace(
+        node,
+        body=without_unused(body),
+        receives={name: port for name, port in node.receives.items() if name != channel},
+        sends={name: port for name, port in node.sends.items() if name != channel},
     )
 
 

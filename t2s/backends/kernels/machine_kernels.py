@@ -1,20 +1,33 @@
 """One kernel per machine: a loop over firings, a ``switch`` over modes, an ``if`` for each choice.
 
 A head is read when a mode or a choice needs it, and kept until a rule takes it.  If every rule that
-follows takes it, it is an ordinary variable; otherwise a flag says whether it is held.
+follows takes it, it is an ordinary variable; otherwise a flag says whether it is held.  A token of
+a stream with stop tokens is a struct of a value and a tag.
+
+In a ``sparse`` dialect, the last statements of a machine report how it went: 0, ``PROTOCOL_ERROR``
+or ``NO_ROOM``, and then the lengths of the open tensors that it has stored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from t2s.backends.kernels import kernel_ast as ast
 from t2s.backends.kernels.channel_io import is_control
 from t2s.backends.kernels.comments import machine_comment
-from t2s.backends.kernels.dialect import Dialect
+from t2s.backends.kernels.dialect import TAG, VALUE, Dialect
 from t2s.backends.kernels.digit_counters import DigitCounters
 from t2s.backends.kernels.expressions import Expressions
+from t2s.backends.kernels.machine_memory import (
+    MachineMemory,
+    MachineTensor,
+    PointNames,
+    deciding_tensors,
+    interval_of,
+    machine_tensor,
+)
 from t2s.backends.kernels.operators import Helpers
 from t2s.backends.kernels.scope import FileScope, KernelDesign
 from t2s.backends.text.expressions import (
@@ -25,21 +38,37 @@ from t2s.backends.text.expressions import (
     Set,
     TargetExpression,
     TargetStatement,
+    Ternary,
     Unary,
     binary,
     number,
 )
 from t2s.backends.text.identifiers import Identifiers
-from t2s.core.expr import Expr, Local, Parameter
-from t2s.core.types import Type
+from t2s.core.expr import Const, Expr, Local, Parameter, const
+from t2s.core.intervals import interval
+from t2s.core.types import INT32, Type
 from t2s.core.walk import walk
 from t2s.graph import body as graph
 from t2s.graph.body import Register
 from t2s.graph.graph import ScalarParameter, TensorRole
-from t2s.graph.nodes import Choice, Machine, Mode, Rule
-from t2s.graph.ports import accesses_of_machine
+from t2s.graph.nodes import (
+    Choice,
+    Head,
+    Machine,
+    MemoryAdd,
+    MemoryDrop,
+    MemoryFirst,
+    MemorySize,
+    Mode,
+    Put,
+    Rule,
+    Search,
+)
 
-MODE = "mode"
+MODE, STATUS = "mode", "status"
+
+PROTOCOL_ERROR, NO_ROOM = 1, 2
+"""What a machine reports after tokens that it cannot take, and where the chip has no room."""
 
 
 def machine_arguments(
@@ -48,7 +77,7 @@ def machine_arguments(
     """The tensors and scalars that are arguments of a machine's kernel, in this order."""
     tensors: dict[str, None] = {}
     for statement in node.statements():
-        if isinstance(statement, graph.Load | graph.Store):
+        if isinstance(statement, graph.Load | graph.Store | Search):
             tensors[statement.tensor] = None
     used = {term.name for mode in node.modes for term in walk(mode) if isinstance(term, Parameter)}
     return list(tensors), [p for p in design.graph.parameters if p.name in used]
@@ -62,7 +91,9 @@ def lower_machine(
     identifiers = _Taken(dialect, file.visible)
     mode = identifiers.fresh(MODE)
     tensors, scalars = machine_arguments(design, node)
-    tensor_names = {name: identifiers.fresh(name) for name in tensors}
+    used = {
+        name: machine_tensor(design.graph.tensor(name), node, file, identifiers) for name in tensors
+    }
     names = {scalar.name: identifiers.fresh(scalar.name) for scalar in scalars}
     registers = {register.name: identifiers.fresh(register.name) for register in node.registers}
     held = _held(node)
@@ -73,6 +104,27 @@ def lower_machine(
         for head in node.heads
         if head.channel in held
     }
+    status = identifiers.fresh(STATUS)
+    memory = MachineMemory(
+        node=node,
+        file=file,
+        helpers=helpers,
+        tensors=used,
+        points={
+            m.name: PointNames(
+                type=file.points[node.name, m.name],
+                array=identifiers.fresh(m.name),
+                first=identifiers.fresh(f"{m.name}_first"),
+                count=identifiers.fresh(f"{m.name}_count"),
+            )
+            for m in node.memories
+        },
+        index=identifiers.fresh("i"),
+        fail=lambda what: [
+            *dialect.stop_simulation(what),
+            Set(target=Name(name=status), value=number(NO_ROOM)),
+        ],
+    )
     lowering = _Lowering(
         design=design,
         file=file,
@@ -80,7 +132,8 @@ def lower_machine(
         helpers=helpers,
         names=names,
         mode=mode,
-        tensors=tensor_names,
+        status=status,
+        memory=memory,
         registers=registers,
         holders=holders,
     )
@@ -93,22 +146,44 @@ def lower_machine(
     loop = ast.While(
         condition=running,
         body=(ast.Switch(value=Name(name=mode), cases=cases),),
-        pipeline=ast.Pipeline(
-            interval=max(accesses_of_machine(node).values(), default=1), memory=bool(tensors)
+        pipeline=None
+        if lowering.searches
+        else ast.Pipeline(
+            interval=interval_of(node, used),
+            memory=any(not use.copied for use in used.values()),
         ),
     )
     first = ast.Declare(type="int", name=mode, initial=number(0))
+    report = [file.reports[node.name]] if dialect.sparse else []
+    counts = [use.count for use in used.values() if use.count is not None]
     return ast.KernelDefinition(
         name=file.kernels[node.name],
         parameters=(
-            *(lowering.tensor_parameter(name) for name in tensors),
+            *(lowering.tensor_parameter(use) for use in used.values()),
+            *(
+                ast.TypedName(type="const int", name=use.length)
+                for use in used.values()
+                if use.length is not None
+            ),
             *(
                 ast.TypedName(type=f"const {dialect.scalar_name(s.type)}", name=names[s.name])
                 for s in scalars
             ),
         ),
-        body=(*lowering.state(), first, loop),
-        comment=machine_comment(node),
+        body=(
+            *memory.at_start(),
+            *lowering.state(),
+            *(ast.Declare(type="int", name=status, initial=number(0)) for _ in report),
+            first,
+            loop,
+            *memory.at_end(),
+            *(
+                dialect.write_channel(Name(name=channel), Name(name=variable))
+                for channel in report
+                for variable in (status, *counts)
+            ),
+        ),
+        comment=(*machine_comment(node), *lowering.speed()),
         once=True,
     )
 
@@ -183,7 +258,8 @@ class _Lowering:
     helpers: Helpers
     names: Mapping[str, str]
     mode: str
-    tensors: Mapping[str, str]
+    status: str
+    memory: MachineMemory
     registers: Mapping[str, str]
     holders: Mapping[str, _Holder]
 
@@ -191,12 +267,38 @@ class _Lowering:
     def dialect(self) -> Dialect:
         return self.design.dialect
 
-    def tensor_parameter(self, tensor: str) -> ast.TypedName:
-        info = self.design.graph.tensor(tensor)
-        read_only = info.role is TensorRole.INPUT
+    def tensor_parameter(self, use: MachineTensor) -> ast.TypedName:
+        read_only = use.tensor.role is TensorRole.INPUT
         return self.dialect.tensor_parameter(
-            self.tensors[tensor], info.type, stored=not read_only, shared=not read_only
+            use.pointer, use.tensor.type, stored=not read_only, shared=not read_only
         )
+
+    @property
+    def searches(self) -> bool:
+        """Whether a firing has loops of its own."""
+        found = any(isinstance(statement, Search) for statement in self.node.statements())
+        return found or bool(self.node.memories)
+
+    def speed(self) -> list[str]:
+        """What a user has to know of the cycles that a firing takes."""
+        if not self.dialect.sparse:
+            return []
+        lines: list[str] = []
+        copied = [use.tensor.name for use in self.memory.tensors.values() if use.copied]
+        if copied:
+            lines.append(f"  on the chip: {', '.join(copied)}")
+        if self.searches:
+            lines.append("  it searches: a firing takes a cycle and more for each step of a search")
+        deciding = deciding_tensors(self.node)
+        slow = [name for name in deciding if name not in copied]
+        if slow:
+            lines.append(
+                f"  it decides on what it loads of {', '.join(slow)}: a firing takes the latency "
+                "of memory"
+            )
+        elif deciding and not self.searches:
+            lines.append("  it decides on what it loads: a firing takes 2 or 3 cycles")
+        return lines
 
     def outermost(self, identifiers: _Taken) -> _Scope:
         """The scope of registers and held heads, for all modes."""
@@ -206,21 +308,47 @@ class _Lowering:
                 meanings[register.name] = Name(name=self.registers[register.name])
         for head in self.node.heads:
             if head.channel in self.holders:
-                meanings[head.value] = Name(name=self.holders[head.channel].value)
+                meanings |= self._head(head, self.holders[head.channel].value)
         return _Scope(dialect=self.dialect, locals=meanings, taken=identifiers)
+
+    @cached_property
+    def unused(self) -> frozenset[str]:
+        """Registers that nothing reads, where the dialect has no variables for these."""
+        if not self.dialect.drops_unused:
+            return frozenset()
+        terms = [term for mode in self.node.modes for term in walk(mode)]
+        used = {term.name for term in terms if isinstance(term, Local)}
+        used |= {term.register for term in terms if isinstance(term, graph.RegisterRead)}
+        return frozenset(register.name for register in self.node.registers) - used
 
     def state(self) -> list[TargetStatement]:
         """Declarations of registers, and of heads that may stay."""
         statements: list[TargetStatement] = [
             _register(self.dialect, register, self.registers[register.name])
             for register in self.node.registers
+            if register.name not in self.unused
         ]
         for name, holder in self.holders.items():
-            type = self.design.graph.channel(name).stream.element
-            statements.append(ast.Declare(type=self.dialect.value_name(type), name=holder.value))
+            statements.append(ast.Declare(type=self._token_type(name), name=holder.value))
             initial = Literal(text="false")
             statements.append(ast.Declare(type="bool", name=holder.flag, initial=initial))
         return statements
+
+    def _token_type(self, channel: str) -> str:
+        stream = self.design.graph.channel(channel).stream
+        dialect = self.dialect
+        name = dialect.token_name if stream.nesting else dialect.value_name
+        return name(stream.element)
+
+    def _head(self, head: Head, variable: str) -> dict[str, TargetExpression]:
+        """What the locals of a head mean, whose token is in a variable."""
+        token = Name(name=variable)
+        if head.tag is None:
+            return {head.value: token}
+        return {
+            head.value: ast.FieldOf(base=token, field=VALUE),
+            head.tag: ast.FieldOf(base=token, field=TAG),
+        }
 
     def mode_of(self, mode: Mode, outer: _Scope) -> list[TargetStatement]:
         scope = outer.inner()
@@ -246,10 +374,13 @@ class _Lowering:
             taken = self.dialect.read_channel(Name(name=self.file.channels[name]))
             fence = self.dialect.control_fence() if is_control(channel) else []
             if name not in self.holders:
-                if self.dialect.drops_unused and head.value not in used:
+                if self.dialect.drops_unused and not used & {head.value, head.tag}:
                     statements += [Do(call=taken), *fence]
                     continue
-                statements += [scope.bind(head.value, channel.stream.element, taken), *fence]
+                variable = scope.taken.fresh(head.value)
+                type = self._token_type(name)
+                statements += [ast.Declare(type=type, name=variable, initial=taken), *fence]
+                scope.locals.update(self._head(head, variable))
                 continue
             holder = self.holders[name]
             filled = (
@@ -269,6 +400,10 @@ class _Lowering:
             return [
                 ast.Remark(text="tokens that the protocol does not allow"),
                 *self.dialect.protocol_error(self.node.name, Name(name=self.mode)),
+                *(
+                    Set(target=Name(name=self.status), value=number(PROTOCOL_ERROR))
+                    for _ in range(self.dialect.sparse)
+                ),
             ]
         first, *others = choices
         if first.when is None:
@@ -301,16 +436,59 @@ class _Lowering:
                 flag = Name(name=self.holders[name].flag)
                 statements.append(Set(target=flag, value=Literal(text="false")))
         for put in rule.puts:
-            channel = self.design.graph.channel(put.channel)
-            type = channel.stream.element
-            value = self.dialect.zero(type) if put.value is None else self._lower(put.value, scope)
-            if is_control(channel):
+            if is_control(self.design.graph.channel(put.channel)):
                 statements += self.dialect.control_fence()
             target = Name(name=self.file.channels[put.channel])
-            statements.append(self.dialect.write_channel(target, value))
+            statements.append(self.dialect.write_channel(target, self._token(put, scope)))
         after = [mode.name for mode in self.node.modes]
         following = -1 if rule.next is None else after.index(rule.next)
         return [*statements, Set(target=Name(name=self.mode), value=number(following))]
+
+    def _token(self, put: Put, scope: _Scope) -> TargetExpression:
+        """A value, or a struct of it and of its tag; under another tag than 0 the value is 0."""
+        stream = self.design.graph.channel(put.channel).stream
+        zero = Const(value=0, type=stream.element)
+        if not stream.nesting:
+            return self._lower(zero if put.value is None else put.value, scope)
+        tag, value = put.tag or const(0), put.value or zero
+        for head in self.node.heads:
+            match value, tag:
+                case Local(name=head.value), Local(name=head.tag) if (
+                    stream.values_under_tags
+                    or not self.design.graph.channel(head.channel).stream.values_under_tags
+                ):
+                    token = scope.locals[head.value]
+                    assert isinstance(token, ast.FieldOf)
+                    return token.base
+        bare = isinstance(tag, Const) and tag.value != 0 and not stream.values_under_tags
+        data = self._lower(zero if bare else value, scope)
+        of_token = self._lower(tag, scope)
+        if not (isinstance(tag, Const) or value == zero or stream.values_under_tags):
+            is_value = binary("==", of_token, number(0))
+            data = Ternary(condition=is_value, if_true=data, if_false=self._lower(zero, scope))
+        return self._struct(stream.element, data, of_token)
+
+    def _struct(
+        self, type: Type, value: TargetExpression, tag: TargetExpression
+    ) -> TargetExpression:
+        dialect, token = self.dialect, Name(name="token")
+        name = dialect.token_name(type)
+        tag_type = dialect.token_of(type).fields[1].type
+        return self.helpers.define(
+            name.removesuffix("_t"),
+            name,
+            ((dialect.storage_name(type), VALUE), ("int", TAG)),
+            (value, tag),
+            lambda: (
+                ast.Declare(type=name, name="token"),
+                Set(target=ast.FieldOf(base=token, field=VALUE), value=Name(name=VALUE)),
+                Set(
+                    target=ast.FieldOf(base=token, field=TAG),
+                    value=ast.CastTo(type=tag_type, values=(Name(name=TAG),)),
+                ),
+                ast.Return(value=token),
+            ),
+        )
 
     def _kept_from_before(self, rule: Rule, scope: _Scope) -> list[TargetStatement]:
         """Copies of registers that the rule changes but whose old values it uses."""
@@ -342,21 +520,57 @@ class _Lowering:
                 return [scope.bind(target, value.type, self._lower(value, scope))]
             case graph.RegisterRead(target=target, register=name, indices=indices, type=type):
                 return [scope.bind(target, type, self._place(name, indices, scope))]
+            case graph.RegisterWrite(register=name) if name in self.unused:
+                return []
             case graph.RegisterWrite(register=name, indices=indices, value=value):
                 place = self._place(name, indices, scope)
                 return [Set(target=place, value=self._lower(value, scope))]
             case graph.Load(target=target, tensor=tensor, indices=indices, type=type):
-                return [scope.bind(target, type, self._address(tensor, indices, scope))]
+                if not self.dialect.sparse:
+                    return [scope.bind(target, type, self._address(tensor, indices, scope))]
+                loaded = self.memory.load(statement, lambda e: self._lower(e, scope), scope.taken)
+                if loaded.value is None:
+                    assert loaded.variable is not None
+                    scope.locals[target] = Name(name=loaded.variable)
+                    return loaded.before
+                return [*loaded.before, scope.bind(target, type, loaded.value)]
             case graph.Store(tensor=tensor, indices=indices, value=value):
+                if self.dialect.sparse:
+                    return self.memory.store(
+                        statement, lambda e: self._lower(e, scope), scope.taken
+                    )
                 place = self._address(tensor, indices, scope)
                 return [Set(target=place, value=self._lower(value, scope))]
+            case Search(target=target, begin=begin):
+                found = self.memory.search(statement, lambda e: self._lower(e, scope))
+                return [scope.bind(target, begin.type, found)]
+            case MemoryAdd(memory=memory, keys=keys, value=value):
+                lowered = tuple(self._lower(key, scope) for key in keys)
+                return self.memory.add(memory, lowered, self._lower(value, scope), scope.taken)
+            case MemorySize(target=target, memory=memory):
+                return [scope.bind(target, INT32, Name(name=self.memory.points[memory].count))]
+            case MemoryFirst(targets=targets, value=value_name, memory=memory):
+                declared = next(m for m in self.node.memories if m.name == memory)
+                types = (*declared.keys, declared.type)
+                parts = zip((*targets, value_name), types, self.memory.first(memory), strict=True)
+                return [scope.bind(name, type, part) for name, type, part in parts]
+            case MemoryDrop(memory=memory):
+                return self.memory.drop(memory)
         raise TypeError(f"{statement.__class__.__name__} has no form in a kernel")
 
     def _place(self, register: str, indices: tuple[Expr, ...], scope: _Scope) -> TargetExpression:
-        return ast.element(
-            self.registers[register], *(self._lower(index, scope) for index in indices)
-        )
+        """An element of a register file."""
+        shape = next(r.shape for r in self.node.registers if r.name == register)
+        places: list[TargetExpression] = []
+        for index, extent in zip(indices, shape, strict=True):
+            known = interval(index, {})
+            at = self._lower(index, scope)
+            if known is None or known[0] < 0 or known[1] >= extent:
+                at = self.dialect.inside(at, number(extent))
+            places.append(at)
+        return ast.element(self.registers[register], *places)
 
     def _address(self, tensor: str, indices: tuple[Expr, ...], scope: _Scope) -> TargetExpression:
         shape = self.design.graph.tensor(tensor).allocated
-        return ast.element(self.tensors[tensor], self._expressions(scope).address(indices, shape))
+        pointer = self.memory.tensors[tensor].pointer
+        return ast.element(pointer, self._expressions(scope).address(indices, shape))

@@ -28,7 +28,6 @@ from t2s.backends.kernels.conditions import uses_of
 from t2s.backends.kernels.links import LONGEST_SHIFT
 from t2s.backends.kernels.lockstep import (
     LockstepNode,
-    TimeLoop,
     enumerate_domain,
     enumerate_start,
     extent_of,
@@ -41,6 +40,7 @@ from t2s.core.expr import Apply, Const, Expr, Index, conjuncts, const, is_static
 from t2s.core.ops import Array, Op
 from t2s.graph.body import RegisterRead, RegisterWrite
 from t2s.graph.control.iterations import Iterations
+from t2s.graph.control.shared_nest import TimeLoop
 from t2s.graph.nodes import Register
 
 LARGEST_REGISTERS = 64

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from t2s.backends.kernels.conditions import without
 from t2s.backends.kernels.dialect import Dialect
@@ -24,9 +24,10 @@ from t2s.backends.text.expressions import (
 from t2s.backends.text.identifiers import Identifiers
 from t2s.core.expr import Expr, Index, conjunction, conjuncts, index_names
 from t2s.core.types import Type
-from t2s.graph.body import Load
-from t2s.graph.graph import Channel, Graph, TensorRole
-from t2s.graph.nodes import Machine
+from t2s.graph.body import Load, Store
+from t2s.graph.graph import Channel, Graph, MemorySpace, Tensor, TensorRole
+from t2s.graph.nodes import Machine, Search
+from t2s.graph.ports import Wide
 
 _LONGEST_STEM = 100
 
@@ -63,16 +64,24 @@ class FileScope:
     ``channels`` names a channel, or the array that a wire or FIFO inside a kernel becomes;
     ``structs`` names the type of a bundle: one struct for all bundles of the same elements, or the
     type of a single element.
+
+    Where the dialect is ``sparse``: ``reports`` names the channel by which a machine says how it
+    went, ``points`` the struct of the points of a sorted memory (by machine and memory), and
+    ``capacities`` the constants for tensors that machines copy, and for sorted memories.
     """
 
     kernels: Mapping[str, str]
     channels: Mapping[str, str]
     structs: Mapping[str, str]
+    reports: Mapping[str, str] = field(default_factory=dict)
+    points: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    capacities: Mapping[str | tuple[str, str], str] = field(default_factory=dict)
 
     @property
     def visible(self) -> tuple[str, ...]:
         """Names that variables of a kernel must not have."""
-        return (*self.channels.values(), *self.structs.values())
+        own = (self.channels, self.structs, self.reports, self.points, self.capacities)
+        return tuple(name for names in own for name in names.values())
 
 
 def file_scope(design: KernelDesign) -> FileScope:
@@ -93,7 +102,28 @@ def file_scope(design: KernelDesign) -> FileScope:
                 sizes = "x".join(str(size) for size in shape)
                 types[type, shape] = identifiers.fresh(f"{element}_{sizes}_t")
             structs[name] = types[type, shape]
-    return FileScope(kernels=kernels, channels=channels, structs=structs)
+    machines = design.graph.machines if dialect.sparse else ()
+    memories = [(node.name, memory.name) for node in machines for memory in node.memories]
+    copied = [
+        t.name for t in design.graph.tensors if t.open and any(is_copied(t, n) for n in machines)
+    ]
+    return FileScope(
+        kernels=kernels,
+        channels=channels,
+        structs=structs,
+        reports={node.name: identifiers.fresh(f"{node.name}_status") for node in machines},
+        points={key: identifiers.fresh(f"{'_'.join(key)}_point_t") for key in memories},
+        capacities={name: identifiers.fresh(f"{name}_capacity") for name in copied}
+        | {key: identifiers.fresh(f"{'_'.join(key)}_capacity") for key in memories},
+    )
+
+
+def is_copied(tensor: Tensor, machine: Machine) -> bool:
+    """Whether a machine has a copy of a tensor: it is on the chip, and the machine reads it."""
+    return tensor.place is MemorySpace.CHIP and any(
+        isinstance(statement, Load | Search) and statement.tensor == tensor.name
+        for statement in machine.statements()
+    )
 
 
 def file_stem(dialect: Dialect, graph: Graph) -> str:
@@ -125,9 +155,9 @@ class KernelScope:
     """The names of one kernel.
 
     ``tensors``, ``registers`` and ``tokens`` (the structs of bundles) are variables by name in the
-    graph; ``plans`` are those of register files.  ``wide`` has the lanes of tensors that are
-    parameters of vectors.  ``conditions`` are the variables of conditions
-    that are evaluated once per iteration.
+    graph; ``plans`` are those of register files.  ``wide`` has the tensors that are parameters of
+    vectors, and ``words`` the variable of each access that PEs share.  ``lane`` counts lanes in
+    loops.  ``conditions`` are the variables of conditions that are evaluated once per iteration.
     """
 
     design: KernelDesign
@@ -136,7 +166,9 @@ class KernelScope:
     identifiers: Identifiers
     expressions: Expressions
     tensors: Mapping[str, str]
-    wide: Mapping[str, int]
+    wide: Mapping[str, Wide]
+    lane: str
+    words: Mapping[Load | Store, str]
     registers: Mapping[str, str]
     plans: Mapping[str, RegisterPlan]
     tokens: Mapping[str, str]

@@ -6,7 +6,8 @@ that are back at their first value when it ends are declared outside of all loop
 
 For a compiler that flattens nothing else, a nest whose bounds depend on other loops, or that has
 counters in between, is one loop: its loops are variables that advance together, as counters do.  An
-empty inner loop takes one iteration, in which nothing happens.
+empty inner loop takes one iteration, in which nothing happens.  A nest of which nothing mentions a
+loop is one that counts firings.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 
 from t2s.backends.kernels import kernel_ast as ast
 from t2s.backends.kernels.digit_counters import (
@@ -24,7 +26,7 @@ from t2s.backends.kernels.digit_counters import (
     first_value,
     moved_on,
 )
-from t2s.backends.kernels.lockstep import LockstepNode, TimeLoop, extent_of
+from t2s.backends.kernels.lockstep import LockstepNode, extent_of
 from t2s.backends.kernels.scope import KernelScope, where
 from t2s.backends.text.expressions import (
     If,
@@ -36,8 +38,9 @@ from t2s.backends.text.expressions import (
     binary,
     number,
 )
-from t2s.core.expr import Const
+from t2s.core.expr import Const, index_names
 from t2s.core.intervals import interval
+from t2s.graph.control.shared_nest import TimeLoop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +61,12 @@ def time_loops(
     """The declarations before the loops, and the loops.
 
     A ``while (1)`` replaces the ``forever`` outermost ones."""
-    if scope.dialect.flattens and not _is_box(scope):
-        return [], _one_loop(scope, body, pipeline)
+    if scope.dialect.flattens:
+        if not _is_box(scope):
+            return [], _one_loop(scope, body, pipeline)
+        firings = _plain_count(scope)
+        if firings is not None:
+            return [], [_counted(scope, firings, body, pipeline)]
     outside: list[TargetStatement] = []
     nest = list(body)
     for depth, loop in reversed(list(enumerate(scope.node.loops))):
@@ -99,6 +106,38 @@ def time_loops(
             ),
         ]
     return outside, nest if forever is None else [ast.Forever(body=tuple(nest))]
+
+
+def _plain_count(scope: KernelScope) -> int | None:
+    """The number of firings of a nest of which nothing mentions a loop, such as one that relays."""
+    loops = scope.node.loops
+    extents = [extent_of(loop, scope.node) for loop in loops]
+    used = index_names_of_body(scope.node) & {loop.name for loop in loops}
+    if len(loops) < 2 or used or None in extents:
+        return None
+    firings = prod(extent for extent in extents if extent is not None)
+    return firings if firings < 2**31 else None
+
+
+def _counted(
+    scope: KernelScope, firings: int, body: Sequence[TargetStatement], pipeline: ast.Pipeline
+) -> ast.For:
+    return ast.For(
+        name=scope.identifiers.fresh("firing"),
+        start=number(0),
+        stop=number(firings),
+        body=tuple(body),
+        independent=_independent(scope, scope.node.loops[-1]),
+        pipeline=pipeline,
+    )
+
+
+def index_names_of_body(node: LockstepNode) -> frozenset[str]:
+    """Loops and space dimensions that the body and its ports mention."""
+    ports = (*node.receives.values(), *node.sends.values())
+    names = [index_names(statement) for statement in node.body]
+    names += [index_names(expr) for port in ports for expr in port.expressions]
+    return frozenset().union(*names)
 
 
 def _carries(scope: KernelScope, loop: TimeLoop) -> bool:

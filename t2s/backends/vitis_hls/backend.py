@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from t2s.backends.base import RunOptions, RunValues, Unsupported, refusal
 from t2s.backends.kernels.design import MOST_KERNELS, analyze
 from t2s.backends.kernels.scope import KernelDesign
@@ -13,11 +15,12 @@ from t2s.backends.vitis_hls.emit import emit_files
 from t2s.backends.vitis_hls.runner import run_files
 from t2s.backends.vitis_hls.top import top_design
 from t2s.core.gc_pause import gc_paused
+from t2s.core.location import SourceLocation
 from t2s.core.ops import Array
 from t2s.graph.arrays import check_graph_inputs
 from t2s.graph.body import Load, Store, by_lanes
-from t2s.graph.graph import Graph
-from t2s.graph.nodes import Machine
+from t2s.graph.graph import Graph, TensorRole
+from t2s.graph.nodes import Machine, Node, Search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +67,9 @@ class VitisHLSBackend:
 
 BACKEND = VitisHLSBackend()
 
+EMULATED_POINTS = 1 << 16
+"""Points of each sorted memory in an emulation."""
+
 
 def emulate(
     graph: Graph,
@@ -87,11 +93,21 @@ def emulate(
     if isinstance(design, list):
         raise refusal(BACKEND.name, graph, design)
     arrays, scalars = check_graph_inputs(graph, inputs, parameters or {})
-    top = top_design(design)
+    top = top_design(design, open_sizes(graph, arrays), EMULATED_POINTS)
     files = emit_files(graph, top)
     return run_files(
         graph, top, files, arrays, scalars, time_limit=time_limit, exact_depths=exact_depths
     )
+
+
+def open_sizes(graph: Graph, arrays: Mapping[str, Array]) -> dict[str, int]:
+    """Elements of the open tensors of a run; of an output, a generous multiple of the inputs."""
+    most = max(1 << 16, 4 * sum(np.size(array) for array in arrays.values()))
+    return {
+        tensor.name: len(arrays[tensor.array]) if tensor.role is TensorRole.INPUT else most
+        for tensor in graph.tensors
+        if tensor.open
+    }
 
 
 def analyzed(graph: Graph) -> KernelDesign | list[Unsupported]:
@@ -103,6 +119,7 @@ def analyzed(graph: Graph) -> KernelDesign | list[Unsupported]:
 def _unsupported(graph: Graph) -> list[Unsupported]:
     """What the kernels would take, but C++ for Vitis HLS does not have yet."""
     problems: list[Unsupported] = []
+    gathering: dict[str, SourceLocation | None] = {}
     loaded: dict[str, None] = {}
     stored: dict[str, None] = {}
     for node in graph.nodes:
@@ -111,16 +128,29 @@ def _unsupported(graph: Graph) -> list[Unsupported]:
                 case Load(tensor=tensor, indices=indices) | Store(tensor=tensor, indices=indices):
                     (loaded if isinstance(statement, Load) else stored)[tensor] = None
                     if by_lanes(indices):
-                        why = "gathers and scatters are not supported in Vitis HLS"
-                        where = node.location
-                        subject = f"node {node.name!r}"
-                        problems.append(Unsupported(subject=subject, why=why, location=where))
+                        gathering[node.name] = node.location
+    for name, where in gathering.items():
+        why = "gathers and scatters are not supported in Vitis HLS"
+        problems.append(Unsupported(subject=f"node {name!r}", why=why, location=where))
     for name in stored:
-        if name in loaded:
-            why = "tensors that are stored and loaded again are not supported in Vitis HLS yet"
+        users = [node for node in graph.nodes if _touches(node, name)]
+        alone = [n for n in users if isinstance(n, Machine) and n.pe_count == 1] == users[:1]
+        if name in loaded and not alone:
+            why = (
+                "tensors that one function stores and another one loads are not supported in Vitis "
+                "HLS; stream() sends results to their reader without memory"
+            )
             location = graph.tensor(name).location
             problems.append(Unsupported(subject=f"tensor {name!r}", why=why, location=location))
     return problems
+
+
+def _touches(node: Node, tensor: str) -> bool:
+    statements = node.statements() if isinstance(node, Machine) else node.body
+    return any(
+        isinstance(statement, Load | Store | Search) and statement.tensor == tensor
+        for statement in statements
+    )
 
 
 def _too_many(design: KernelDesign) -> list[Unsupported]:

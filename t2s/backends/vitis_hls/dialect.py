@@ -42,7 +42,8 @@ from t2s.core.names import one_line
 from t2s.core.ops import C_FUNCTIONS, Op
 from t2s.core.types import Kind, Type
 
-_FLOATS = {32: "float", 64: "double"}
+PROTOCOL = "tokens that the protocol does not allow"
+_FLOATS = {16: "float16", 32: "float", 64: "double"}
 _FUNCTIONS = {
     Op.SQUARE_ROOT: "sqrt",
     Op.RECIPROCAL_SQUARE_ROOT: "rsqrt",
@@ -63,10 +64,10 @@ class VitisHLS(Dialect):
     wide_parameters = True
     flattens = True
     drops_unused = True
+    starts_at_zero = True
+    sparse = True
 
     def unsupported_type(self, type: Type) -> str | None:
-        if type.kind is Kind.BFLOAT or (type.kind is Kind.FLOAT and type.bits not in _FLOATS):
-            return f"{type.scalar} is not supported in Vitis HLS yet; use float32"
         return None
 
     def scalar_name(self, type: Type) -> str:
@@ -78,6 +79,8 @@ class VitisHLS(Dialect):
                 return f"int{type.bits}_t"
             case Kind.UINT:
                 return f"uint{type.bits}_t"
+            case Kind.BFLOAT:
+                return "bfloat16"
             case _:
                 return _FLOATS[type.bits]
 
@@ -123,9 +126,16 @@ class VitisHLS(Dialect):
         return value
 
     def protocol_error(self, machine: str, mode: TargetExpression) -> list[TargetStatement]:
-        """An error in simulation; on the chip the function ends."""
-        said = Literal(text=json.dumps(one_line(machine), ensure_ascii=False))
-        return [Do(call=call("T2S_PROTOCOL_ERROR", said)), Set(target=mode, value=number(-1))]
+        """An error in simulation; on the chip the function ends, and reports it."""
+        stop = self.stop_simulation(f"{machine}: {PROTOCOL}")
+        return [*stop, Set(target=mode, value=number(-1))]
+
+    def stop_simulation(self, message: str) -> list[TargetStatement]:
+        said = Literal(text=json.dumps(one_line(message), ensure_ascii=False))
+        return [Do(call=call("T2S_STOP", said))]
+
+    def inside(self, index: TargetExpression, extent: TargetExpression) -> TargetExpression:
+        return call("T2S_INSIDE", index, extent)
 
     # ------------------------------------------------------------------------------ memory
 
@@ -152,6 +162,9 @@ class VitisHLS(Dialect):
             pragmas = [f"ARRAY_PARTITION variable={array.name} complete dim=0"]
         else:
             pragmas = [f"ARRAY_PARTITION variable={array.name} complete dim={d + 1}" for d in split]
+        if array.lanes > 1:
+            banks = f"cyclic factor={array.lanes} dim={len(array.dimensions)}"
+            pragmas.append(f"ARRAY_PARTITION variable={array.name} {banks}")
         if array.in_memory:
             pragmas.append(f"BIND_STORAGE variable={array.name} type=ram_2p")
         return tuple(pragmas)
@@ -227,7 +240,8 @@ VITIS_HLS = VitisHLS()
 
 # Names of types, and of vectors and helper functions of this backend, end in a type.
 _RESERVED_END = re.compile(
-    r"(.*_)?(u?int(8|16|32|64)(_t)?|float|double|bool)(_x\d+)?|(u?int(ptr|max)|s?size|wchar)_t"
+    r"(.*_)?(u?int(8|16|32|64)(_t)?|b?float16|float|double|bool)(_x\d+)?(_token(_t)?)?"
+    r"|(u?int(ptr|max)|s?size|wchar)_t"
 )
 
 _KEYWORDS = """

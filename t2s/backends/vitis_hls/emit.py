@@ -18,8 +18,8 @@ from t2s.backends.kernels.kernel_ast import (
     dimensions,
     lines,
 )
-from t2s.backends.vitis_hls.dialect import VITIS_HLS
-from t2s.backends.vitis_hls.top import Port, TopDesign
+from t2s.backends.vitis_hls.dialect import PROTOCOL, VITIS_HLS
+from t2s.backends.vitis_hls.top import STATUS, Port, TopDesign
 from t2s.core.names import one_line
 from t2s.core.ops import C_FUNCTIONS
 from t2s.graph.graph import Graph
@@ -31,6 +31,7 @@ _HEADERS = {
     "cmath": r"\b(NAN|INFINITY)\b",
     "hls_math.h": r"\bhls::",
 }
+_FLOAT16 = "t2s_float16.h"
 _ROUNDED = ("sqrt", "floor", "ceil", "fabs")
 
 
@@ -62,13 +63,17 @@ def emit_files(graph: Graph, top: TopDesign) -> dict[str, str]:
             functions=(*_ROUNDED, *C_FUNCTIONS.values()),
             pointer=partial(_pointer, top),
             headers=_headers(top),
+            protocol=PROTOCOL,
+            status=STATUS,
+            outputs=[length for length in top.lengths if length.output],
+            capacities={each.name: each.value for each in top.capacities},
         )
         for path, template in render.items()
     }
-    for path, name in (
-        ("t2s_process.h", "t2s_process.h"),
-        ("t2s_sim/hls_stream.h", "hls_stream.h"),
-    ):
+    own = {"t2s_process.h": "t2s_process.h", "t2s_sim/hls_stream.h": "hls_stream.h"}
+    if top.narrow:
+        own[_FLOAT16] = _FLOAT16
+    for path, name in own.items():
         files[path] = (_HERE / "include" / name).read_text(encoding="utf-8")
     return files
 

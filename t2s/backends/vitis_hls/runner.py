@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
-from t2s.backends.kernels.child import run_child
+from t2s.backends.kernels.child import run_child, written
+from t2s.backends.kernels.design import DEEPEST, UNLIMITED
 from t2s.backends.vitis_hls.top import TopDesign
 from t2s.core.errors import UserError
 from t2s.core.ops import Array
@@ -19,7 +19,8 @@ from t2s.graph.graph import Graph, TensorRole
 _TAIL = 4000
 _DEEP = 1 << 14
 _BUILD_SECONDS = 600.0
-_DEADLOCK, _LEFT_OVER, _PROTOCOL = 2, 4, 5  # exit codes of the test bench
+_DEADLOCK, _LEFT_OVER, _STOPPED = 2, 4, 5  # exit codes of the test bench
+_MOST_BYTES = 8, 64  # of an element, and of a point
 
 FLAGS = ("-std=c++14", "-O1", "-fwrapv", "-ffp-contract=off", "-Wno-unknown-pragmas")
 """Options of g++: integers wrap around, and each operation on floats is rounded by itself."""
@@ -47,28 +48,28 @@ def run_files(
             expected="g++ or clang++ on the path",
             hint="on Debian: apt install g++",
         )
-    with tempfile.TemporaryDirectory(prefix="t2s-emulate-") as temporary:
-        folder = Path(temporary)
-        for path, text in files.items():
-            (folder / path).parent.mkdir(exist_ok=True)
-            (folder / path).write_text(text, encoding="utf-8")
-        _compile(graph, compiler, top.stem, folder, exact_depths=exact_depths)
+    with written(files) as folder:
+        _compile(graph, compiler, top, folder, exact_depths=exact_depths)
         _write_inputs(graph, top, arrays, scalars, folder)
-        _run(graph, folder, time_limit, exact_depths=exact_depths)
+        _run(graph, top, folder, time_limit, exact_depths=exact_depths)
         memory = {
             tensor.name: np.fromfile(
                 folder / f"{top.buffer_of(tensor.name).file}.bin", tensor.type.numpy
-            ).reshape(tensor.allocated)
+            ).reshape(-1 if tensor.open else tensor.allocated)
             for tensor in graph.tensors
             if tensor.role is TensorRole.OUTPUT
         }
         return outputs_of(graph, memory)
 
 
-def _compile(graph: Graph, compiler: str, stem: str, folder: Path, *, exact_depths: bool) -> None:
-    depth = 0 if exact_depths else _DEEP
+def _compile(
+    graph: Graph, compiler: str, top: TopDesign, folder: Path, *, exact_depths: bool
+) -> None:
+    stem = top.stem
+    unlimited = any(channel.capacity >= UNLIMITED for channel in graph.channels)
+    depth = 0 if exact_depths else UNLIMITED if unlimited else _DEEP
     command = [compiler, *FLAGS, f"-DT2S_DEPTH={depth}", "-I.", "-It2s_sim"]
-    command += [f"{stem}.cpp", f"{stem}_tb.cpp", "-o", "simulation"]
+    command += [f"-DT2S_STACK={_stack(top)}", f"{stem}.cpp", f"{stem}_tb.cpp", "-o", "simulation"]
     done = run_child(command, folder, _BUILD_SECONDS)
     if done.code != 0:
         raise SimulationError(
@@ -77,6 +78,14 @@ def _compile(graph: Graph, compiler: str, stem: str, folder: Path, *, exact_dept
             location=graph.location,
             hint="this is a defect of t2s; t2s.emit writes the files",
         )
+
+
+def _stack(top: TopDesign) -> int:
+    """Bytes of the stack of a function, with what it has on the chip."""
+    element, point = _MOST_BYTES
+    return (1 << 23) + sum(
+        (point if capacity.points else element) * capacity.value for capacity in top.capacities
+    )
 
 
 def _write_inputs(
@@ -98,7 +107,10 @@ def _write_inputs(
         )
 
 
-def _run(graph: Graph, folder: Path, time_limit: float, *, exact_depths: bool) -> None:
+def _run(
+    graph: Graph, top: TopDesign, folder: Path, time_limit: float, *, exact_depths: bool
+) -> None:
+    reported = {report.stream for report in top.reports}
     done = run_child(["./simulation", "."], folder, time_limit)
     said = done.output[-_TAIL:].strip()
     if done.code is None:
@@ -108,23 +120,27 @@ def _run(graph: Graph, folder: Path, time_limit: float, *, exact_depths: bool) -
             hint="use a smaller size, or give more time with time_limit=",
         )
     if done.code == _DEADLOCK:
-        waiting = [line.removeprefix("waiting: ") for line in done.output.splitlines()]
+        lines = [line.removeprefix("waiting: ") for line in done.output.splitlines()]
+        # the function that waits for the ends of all machines is no cause
+        waiting = [line for line in lines if line.split()[-1] not in reported]
         depths = "" if exact_depths else ", although its streams are deeper than on hardware"
         raise SimulationError(
             f"{graph.name!r} deadlocks in C simulation{depths}",
             location=graph.location,
             notes=[(None, f"waiting: {text}") for text in waiting],
-            hint="t2s.simulate says who waits for whom, and what frees them",
+            hint=f"streams of any depth have {DEEPEST:,} here, unless the design gives them a "
+            "capacity, as sparse.compile(y).design(capacity=...) does"
+            if exact_depths and any(c.capacity >= UNLIMITED for c in graph.channels)
+            else "t2s.simulate says who waits for whom, and what frees them",
         )
     if done.code == _LEFT_OVER:
         raise SimulationError(
             f"{graph.name!r} ends with tokens left in its streams; the C simulation said:\n{said}",
             location=graph.location,
         )
-    if done.code == _PROTOCOL:
-        machine = said.rpartition("protocol error: ")[2]
+    if done.code == _STOPPED:
         raise SimulationError(
-            f"{machine}: tokens that the protocol does not allow",
+            said.rpartition("stopped: ")[2],
             location=graph.location,
             hint="t2s.simulate shows the tokens and the rule that is missing",
         )

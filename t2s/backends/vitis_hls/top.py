@@ -7,8 +7,15 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from t2s.backends.kernels.comments import file_comment
-from t2s.backends.kernels.design import channels_of, lower_kernels, structs_of
+from t2s.backends.kernels.design import (
+    capacities_of,
+    channels_of,
+    lower_kernels,
+    structs_of,
+    types_of,
+)
 from t2s.backends.kernels.kernel_ast import (
+    Capacity,
     ChannelArray,
     HelperFunction,
     KernelDefinition,
@@ -18,16 +25,41 @@ from t2s.backends.kernels.kernel_ast import (
 from t2s.backends.kernels.kernels import arguments_of
 from t2s.backends.kernels.links import Bundle, Separate
 from t2s.backends.kernels.machine_kernels import machine_arguments
+from t2s.backends.kernels.machine_memory import POINTS
 from t2s.backends.kernels.memory_ports import accesses_per_firing, wide_tensors
 from t2s.backends.kernels.operators import Helpers
-from t2s.backends.kernels.scope import FileScope, KernelDesign, file_scope, file_stem
+from t2s.backends.kernels.scope import (
+    FileScope,
+    KernelDesign,
+    file_scope,
+    file_stem,
+    is_copied,
+)
 from t2s.backends.text.identifiers import Identifiers
 from t2s.backends.vitis_hls.dialect import VITIS_HLS
-from t2s.core.types import Type
+from t2s.backends.vitis_hls.reports import (
+    Length,
+    Report,
+    grown_tensors,
+    report_function,
+    reports_of,
+)
+from t2s.core.types import INT32, Type
 from t2s.graph.body import Statement, Store
-from t2s.graph.graph import ScalarParameter
+from t2s.graph.graph import ScalarParameter, Tensor, TensorRole
 from t2s.graph.nodes import Machine, Node
 from t2s.graph.ports import accesses_of_machine
+
+ELEMENTS = 1 << 14
+"""Elements of an open tensor that functions have room for on the chip, where nothing is said."""
+
+ROOM = 1 << 16
+"""Elements of an open tensor that simulations of hardware have room for."""
+
+STATUS = "(status)"
+"""In place of a tensor's name: the words that machines report."""
+
+_WIDTH = 92
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +95,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buffer:
-    """A tensor in memory as a test bench has it: a variable ``name``, and ``file`` without .bin."""
+    """A tensor in memory as a test bench has it: a variable ``name``, and ``file`` without .bin.
+
+    ``open``: the number of elements is known only when the design runs.
+    """
 
     tensor: str
     name: str
@@ -71,6 +106,12 @@ class Buffer:
     type: str
     elements: int
     role: str
+    open: bool = False
+
+    @property
+    def host_type(self) -> str:
+        """The type of its elements where nothing is computed."""
+        return host_type(self.type)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,12 +127,23 @@ class Scalar:
     variable: str
     file: str
 
+    @property
+    def host_type(self) -> str:
+        """The type where nothing is computed."""
+        return host_type(self.type)
+
+
+def host_type(type: str) -> str:
+    """A type of as many bits that needs no header of ours."""
+    return "std::uint16_t" if type.endswith("float16") else type
+
 
 @dataclass(frozen=True, kw_only=True)
 class TopDesign:
     """All that the files of a design say: files of names that start with ``stem``.
 
-    ``function`` is the top, which no function of a node is called like.
+    ``function`` is the top, which no function of a node is called like; ``narrow`` designs have
+    16-bit floats.
     """
 
     stem: str
@@ -107,18 +159,42 @@ class TopDesign:
     calls: tuple[Call, ...]
     buffers: tuple[Buffer, ...]
     scalars: tuple[Scalar, ...]
+    lengths: tuple[Length, ...]
+    capacities: tuple[Capacity, ...]
+    reports: tuple[Report, ...]
+    narrow: bool
 
     def buffer_of(self, tensor: str) -> Buffer:
         """The buffer of a tensor."""
         return next(buffer for buffer in self.buffers if buffer.tensor == tensor)
 
+    def words_of(self, tensor: str) -> list[int]:
+        """The words of the status that are lengths of a tensor."""
+        return [
+            report.at + 1 + report.tensors.index(tensor)
+            for report in self.reports
+            if tensor in report.tensors
+        ]
+
     def group_of(self, tensor: str) -> int:
-        """The number of the first argument that is a pointer to the tensor."""
-        return next(at for at, port in enumerate(self.ports) if port.tensor == tensor)
+        """The number of the first argument that is a pointer to the tensor.
+
+        Of a tensor that no function uses it is that of the first argument.
+        """
+        return next((at for at, port in enumerate(self.ports) if port.tensor == tensor), 0)
 
 
-def top_design(design: KernelDesign) -> TopDesign:
-    """The functions of a design, and the top that calls them."""
+def top_design(
+    design: KernelDesign,
+    elements: Mapping[str, int] | None = None,
+    points: int = POINTS,
+) -> TopDesign:
+    """The functions of a design, and the top that calls them.
+
+    ``elements`` says how many elements of open tensors, by name, there is room for on the chip, and
+    ``points`` how many points in each sorted memory.
+    """
+    elements = elements or {tensor.name: ELEMENTS for tensor in design.graph.tensors}
     scope, helpers = file_scope(design), Helpers(VITIS_HLS)
     kernels = lower_kernels(design, scope, helpers)
     streams = channels_of(design, scope)
@@ -141,6 +217,19 @@ def top_design(design: KernelDesign) -> TopDesign:
         )
         for parameter in design.graph.parameters
     )
+    lengths = {
+        tensor.name: Length(
+            tensor=tensor.name,
+            name=identifiers.fresh(
+                f"{tensor.name}_{'length' if tensor.role is TensorRole.INPUT else 'room'}"
+            ),
+            variable=bench.fresh(f"{tensor.name}_length"),
+            output=tensor.role is not TensorRole.INPUT,
+            capacity=scope.capacities.get(tensor.name),
+        )
+        for tensor in design.graph.tensors
+        if tensor.open
+    }
     users: dict[str, list[str]] = {}
     for node in design.graph.nodes:
         for tensor in _arguments(design, node)[0]:
@@ -163,12 +252,34 @@ def top_design(design: KernelDesign) -> TopDesign:
             function=kernel.name,
             arguments=(
                 *(port.name for port in own),
+                *(lengths[tensor].name for tensor in tensors if tensor in lengths),
                 *(named[scalar.name] for scalar in used),
                 *(scope.channels[name] for name in taken_streams),
+                *(scope.reports[node.name] for _ in range(isinstance(node, Machine))),
             ),
         )
     order, has_circle = _order(design)
+    reports = reports_of(design, scope.reports)
+    if reports:
+        streams += tuple(_report_stream(design, report) for report in reports)
+        function = VITIS_HLS.identifier("report")
+        while function in taken:
+            function = f"{function}_all"
+        port = Port(
+            name=identifiers.fresh("status"),
+            tensor=STATUS,
+            stored=True,
+            elements=reports[-1].end,
+            lanes=1,
+        )
+        ports.append(port)
+        calls[STATUS] = Call(
+            function=function, arguments=(port.name, *(report.stream for report in reports))
+        )
+        order.append(STATUS)
     by_name = dict(zip((node.name for node in design.graph.nodes), functions, strict=True))
+    if reports:
+        by_name[STATUS] = report_function(calls[STATUS].function, reports)
     return TopDesign(
         stem=stem,
         function=top,
@@ -179,7 +290,7 @@ def top_design(design: KernelDesign) -> TopDesign:
             language="C++ for Vitis HLS",
             units="Functions (one for each node, whose PEs are the unrolled loops inside):",
             usage=(
-                "Values, with g++ alone: make csim",
+                f"Values, with g++ alone: make csim{' DATA=folder' * bool(lengths)}",
                 "On a machine with Vitis: make synth, make cosim, make xo, make hw",
                 *(_CIRCLE if has_circle else ()),
             ),
@@ -191,11 +302,16 @@ def top_design(design: KernelDesign) -> TopDesign:
         parameters=(
             *(_parameter(design, port) for port in ports),
             *(TypedName(type=scalar.type, name=scalar.name) for scalar in scalars),
+            *(TypedName(type="int", name=length.name) for length in lengths.values()),
         ),
         ports=tuple(ports),
         calls=tuple(calls[name] for name in order),
         buffers=buffers,
         scalars=scalars,
+        lengths=tuple(lengths.values()),
+        capacities=capacities_of(design, scope, elements, points),
+        reports=reports,
+        narrow=any(type.is_float and type.bits == 16 for type in types_of(design)),
     )
 
 
@@ -217,17 +333,34 @@ def _port(design: KernelDesign, node: Node, tensor: str, name: str) -> Port:
         lanes = 1
     else:
         pes = design.nodes[node.name]
-        statements, lanes = pes.body, wide_tensors(design, pes).get(tensor, 1)
+        wide = wide_tensors(design, pes).get(tensor)
+        statements, lanes = pes.body, 1 if wide is None else wide.lanes
     return Port(
         name=name,
         tensor=tensor,
         stored=any(isinstance(s, Store) and s.tensor == tensor for s in statements),
-        elements=prod(design.graph.tensor(tensor).allocated),
+        elements=_elements(design.graph.tensor(tensor)),
         lanes=lanes,
     )
 
 
+def _report_stream(design: KernelDesign, report: Report) -> ChannelArray:
+    return ChannelArray(
+        name=report.stream,
+        type="int32_t",
+        dimensions=(),
+        depth=max(2, 1 + len(report.tensors)),
+        comment=f"what {report.machine} reports",
+    )
+
+
+def _elements(tensor: Tensor) -> int:
+    return ROOM if tensor.open else prod(tensor.allocated)
+
+
 def _type_of(design: KernelDesign, port: Port) -> Type:
+    if port.tensor == STATUS:
+        return INT32
     return design.graph.tensor(port.tensor).type.with_lanes(port.lanes)
 
 
@@ -261,14 +394,31 @@ def _with_streams(
     by_name: Mapping[str, ChannelArray] = {stream.name: stream for stream in streams}
     parameters = [_stream_parameter(by_name[scope.channels[name]]) for name in names]
     if isinstance(node, Machine):
-        counts = accesses_of_machine(node)
+        reported = TypedName(type="hls::stream<int32_t> &", name=scope.reports[node.name])
+        parameters.append(reported)
+        counts = {
+            name: count
+            for name, count in accesses_of_machine(node).items()
+            if not is_copied(design.graph.tensor(name), node)
+        }
     else:
         pes = design.nodes[node.name]
         counts = accesses_per_firing(pes, wide_tensors(design, pes))
-    comment = [*kernel.comment, *(_use(port, counts[port.tensor]) for port in ports)]
-    return replace(
-        kernel, parameters=(*kernel.parameters, *parameters), comment=tuple(comment), once=True
-    )
+    title, *facts = kernel.comment
+    uses = [_use(port, counts[port.tensor]) for port in ports if port.tensor in counts]
+    comment = (title, *_joined(facts), *uses)
+    return replace(kernel, parameters=(*kernel.parameters, *parameters), comment=comment, once=True)
+
+
+def _joined(facts: Iterable[str]) -> list[str]:
+    """The space and the time of a function on one line, if that is not too long."""
+    lines: list[str] = []
+    for fact in facts:
+        if lines and len(lines[-1]) + len(fact) <= _WIDTH:
+            lines[-1] += f"; {' '.join(fact.split())}"
+        else:
+            lines.append(fact)
+    return lines
 
 
 def _stream_parameter(stream: ChannelArray) -> TypedName:
@@ -309,7 +459,16 @@ def _order(design: KernelDesign) -> tuple[list[str], bool]:
 
 
 def _buffers(design: KernelDesign, bench: Identifiers, files: Identifiers) -> tuple[Buffer, ...]:
-    return tuple(
+    words = sum(1 + len(grown_tensors(design, machine)) for machine in design.graph.machines)
+    status = Buffer(
+        tensor=STATUS,
+        name=bench.fresh("status"),
+        file="",
+        type="int32_t",
+        elements=words,
+        role="status",
+    )
+    tensors = tuple(
         Buffer(
             tensor=tensor.name,
             name=bench.fresh(f"{tensor.name}_data"),
@@ -317,6 +476,8 @@ def _buffers(design: KernelDesign, bench: Identifiers, files: Identifiers) -> tu
             type=VITIS_HLS.scalar_name(tensor.type),
             elements=prod(tensor.allocated),
             role=tensor.role.value,
+            open=tensor.open,
         )
         for tensor in design.graph.tensors
     )
+    return (*tensors, status) if words else tensors

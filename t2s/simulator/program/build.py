@@ -244,7 +244,7 @@ def _interval(graph: Graph, node: Node, device: Device) -> NodeInterval:
     if port is not None and -(-moved // port) > longest.cycles:
         longest = NodeInterval(cycles=-(-moved // port), moved_bytes=moved, port_bytes=port)
     busiest = busiest_port(graph, node) if device.port_per_tensor else None
-    if busiest is not None and busiest[1] > longest.cycles:
+    if busiest is not None and (busiest[1] > longest.cycles or longest.cycles == 1):
         tensor, accesses = busiest
         longest = NodeInterval(cycles=accesses, tensor=tensor, accesses=accesses)
     return longest

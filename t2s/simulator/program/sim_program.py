@@ -47,7 +47,7 @@ class NodeInterval:
 
     ``register`` is the limiting recurrence, with its ``latency`` in cycles and ``distance`` in
     firings; ``moved_bytes`` are the bytes per firing if the memory port is the limit, and
-    ``accesses`` those of a ``tensor`` if its port serves one in a cycle.
+    ``accesses`` those of a ``tensor`` if its port serves one in a cycle, which may be just one.
     """
 
     cycles: int
@@ -80,6 +80,8 @@ class NodeInterval:
                 f"II {self.cycles}: memory port, {self.moved_bytes} bytes per firing at "
                 f"{self.port_bytes} bytes per cycle"
             )
+        if self.tensor is not None and self.accesses == 1:
+            return f"II {self.cycles}: 1 access of {self.tensor!r} per firing"
         if self.tensor is not None:
             return (
                 f"II {self.cycles}: {self.accesses} accesses of {self.tensor!r} per firing, of "

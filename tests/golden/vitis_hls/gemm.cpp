@@ -49,8 +49,7 @@ static inline float dot_float_x4(float_x4 a, float_x4 b) {
 }
 
 // A_load loads from memory.
-//   space: 2 PEs (ii)
-//   time:  k < 4, ti < 2, tj < 2
+//   space: 2 PEs (ii); time: k < 4, ti < 2, tj < 2
 //   memory: loads 2 vectors of A per firing on gmem_A, one in a cycle: II 2
 static void A_load(const float_x4 *A, hls::stream<float_x4_2_t> &A_in) {
     for (int k = 0; k < 4; k++)
@@ -68,8 +67,7 @@ static void A_load(const float_x4 *A, hls::stream<float_x4_2_t> &A_in) {
 }
 
 // B_load loads from memory.
-//   space: 3 PEs (jj)
-//   time:  k < 4, ti < 2, tj < 2
+//   space: 3 PEs (jj); time: k < 4, ti < 2, tj < 2
 //   memory: loads 3 vectors of B per firing on gmem_B, one in a cycle: II 3
 static void B_load(const float_x4 *B, hls::stream<float_x4_3_t> &B_in) {
     for (int k = 0; k < 4; k++)
@@ -87,8 +85,7 @@ static void B_load(const float_x4 *B, hls::stream<float_x4_3_t> &B_in) {
 }
 
 // C computes.
-//   space: 2 x 3 PEs (ii, jj)
-//   time:  k < 4, ti < 2, tj < 2
+//   space: 2 x 3 PEs (ii, jj); time: k < 4, ti < 2, tj < 2
 static void C(hls::stream<float_x4_2_t> &A_in, hls::stream<float_x4_3_t> &B_in,
     hls::stream<float_2x3_t> &C_out) {
     float accumulator[2][3][4];  // rotates every 4 firings; the last is the oldest
@@ -132,8 +129,7 @@ static void C(hls::stream<float_x4_2_t> &A_in, hls::stream<float_x4_3_t> &B_in,
 }
 
 // C_store stores to memory.
-//   space: 2 x 3 PEs (ii, jj)
-//   time:  ti < 2, tj < 2
+//   space: 2 x 3 PEs (ii, jj); time: ti < 2, tj < 2
 //   memory: stores 6 elements of C per firing on gmem_C_memory, one in a cycle: II 6
 static void C_store(float *C, hls::stream<float_2x3_t> &C_out) {
     for (int ti = 0; ti < 2; ti++)

@@ -15,8 +15,7 @@
 #include "t2s_process.h"
 
 // x_load loads from memory.
-//   space: 5 PEs (i)
-//   time:  j from 0, i + 1 times
+//   space: 5 PEs (i); time: j from 0, i + 1 times
 //   memory: loads 5 elements of x per firing on gmem_x, one in a cycle: II 5
 static void x_load(const int32_t *x, hls::stream<int32_t, 1> (&x_in)[5]) {
     for (int j = 0; j < 5; j++) {
@@ -30,8 +29,7 @@ static void x_load(const int32_t *x, hls::stream<int32_t, 1> (&x_in)[5]) {
 }
 
 // rows computes.
-//   space: 5 PEs (i)
-//   time:  j from 0, i + 1 times
+//   space: 5 PEs (i); time: j from 0, i + 1 times
 static void rows(hls::stream<int32_t, 1> (&x_in)[5], hls::stream<int32_t, 1> (&out)[5]) {
     int32_t sums[5];
     #pragma HLS ARRAY_PARTITION variable=sums complete dim=0

@@ -21,6 +21,9 @@
 #ifndef T2S_DEPTH
 #define T2S_DEPTH 0
 #endif
+#ifndef T2S_STACK
+#define T2S_STACK (std::size_t(1) << 23)
+#endif
 #define T2S_SIDE_BY_SIDE
 
 namespace t2s_simulation {
@@ -134,7 +137,7 @@ public:
     }
 
 private:
-    static const std::size_t STACK = std::size_t(1) << 23;  // pages are taken as they are used
+    static const std::size_t STACK = T2S_STACK;  // pages are taken as they are used
 
     static void enter() {
         Scheduler &scheduler = get();
