@@ -50,7 +50,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "report": frozenset({"core", "graph", "simulator"}),
     "explore": frozenset({"core", "graph", "simulator", "report"}),
     # what is searched is a Func, and its points are directives; the driver times them
-    "design_space": frozenset({"core", "func", "spatial", "simulator", "explore"}),
+    "design_space": frozenset({"core", "func", "graph", "spatial", "simulator", "explore"}),
     "driver.product": frozenset({"core", "func", "reduction", "graph", "spatial", "sparse_repr"}),
     "driver": LIBRARY | {"__version__"},  # results of one version are not those of another
     "command": LIBRARY | {"driver"},

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from t2s.core.expr import Expr, conjunction, index_names
+from t2s.core.intervals import linear_form
 from t2s.design_space.columns import (
     Budget,
     Columns,
@@ -38,6 +39,7 @@ from t2s.design_space.columns import (
 )
 from t2s.design_space.contraction import Contraction, SearchedLoop, SearchedOperand
 from t2s.design_space.point import Drain, Feed
+from t2s.graph.ports import LARGEST_WORD
 from t2s.simulator.devices import Device, Fabric
 from t2s.spatial.analysis.capacity import DEFAULT_CAPACITY
 
@@ -244,6 +246,7 @@ class PointCosts:
             case Feed.FORWARDED:
                 units, tokens, legal = own, steps * own, own < nest.array
                 legal &= ~self._differs(nest, operand)
+        port = self._port(nest, operand, none + 1 if feed is Feed.BUFFERED else own)
         fill = begun = first = alone = after = none
         if feed.buffers:
             # from one loader, or from one for each PE along a reduction
@@ -257,6 +260,7 @@ class PointCosts:
             buffered = np.minimum(kept, nest.held)
             chain = self._hops(nest, ~outputs) if feed is Feed.BUFFERED else none
             fill, begun = buffered * own // units + chain, (buffered - 1) * own // units + 1
+            fill = np.maximum(fill, buffered * port)
             if operand.loaded is None:
                 first, alone = buffered * own * width, ((buffered - 1) * own + 1) * width
             # the last buffer is full before the steps that use it
@@ -269,7 +273,8 @@ class PointCosts:
         blocks = {n: each.loads[operand.name].dsp for n, each in self.datapaths.items()}
         owners = nest.array if feed is Feed.DIRECT else own
         run = self._run(nest, outputs, operand.adjacent, feed is Feed.BUFFERED)
-        busy = np.maximum(0, -(-tokens // units) - 1) * self._unit_cycles(widest)
+        busy = np.maximum(0, -(-tokens // units) - 1)
+        busy = busy * np.maximum(port, self._unit_cycles(widest))
         skewed = feed is not Feed.DIRECT and operand.condition is None
         return LoadCosts(
             bytes=moved,
@@ -287,6 +292,40 @@ class PointCosts:
             ram=ram + own * self._ram(2 * buffered, bits) if feed.buffers else ram,
             legal=legal,
         )
+
+    def _port(self, nest: Nest, operand: SearchedOperand, own: Columns) -> Columns:
+        """The least interval of what loads an operand, if a tensor has one port for all PEs.
+
+        PEs that load the same element share the access, and so may those along the last loop in
+        space if their elements follow on one another.
+        """
+        linear = all(linear_form(index) is not None for index in operand.indices)
+        if (
+            not self.device.port_per_tensor
+            or not (operand.stored and linear)
+            or operand.condition is not None
+        ):
+            return np.ones_like(own)
+        along = self.contraction.vector_loop
+        moved = along in operand.varies and along not in operand.adjacent  # by the host, if vectors
+        loops = self.contraction.loops_in_space
+        adjacent = np.array([loop.name in operand.adjacent for loop in loops], bool)
+        pes = np.where([loop.name in operand.varies for loop in loops], nest.pes, 1)
+        if not operand.distinct:  # as of a filter: those along one loop are
+            own = np.minimum(own, pes.max(axis=1, initial=1))
+        width = self._of_loads(nest, operand, "widest")
+        adjacent = adjacent | (moved & (nest.lanes > 1))[:, np.newaxis]
+        return self._accesses(own, pes, adjacent, width)
+
+    def _accesses(self, units: Columns, pes: Columns, adjacent: Any, width: Columns) -> Columns:
+        """The accesses of so many PEs, of which some along the last loop in space share a word."""
+        last = pes.shape[1] - 1 - np.argmax(pes[:, ::-1] > 1, axis=1) if pes.size else 0
+        rows = np.arange(len(pes))
+        shared = pes[rows, last] if pes.size else np.ones_like(units)
+        shared = np.where(adjacent[rows, last], shared & -shared, 1) if pes.size else shared
+        shared = np.maximum(1, np.minimum(shared, LARGEST_WORD // width))
+        found: Columns = -(-units // shared)
+        return found
 
     def _of_loads(self, nest: Nest, operand: SearchedOperand, what: str) -> Columns:
         """A number of what loads an operand, by vector length."""
@@ -455,20 +494,31 @@ class PointCosts:
         # results of a tile leave in one step, more of them than memory takes
         late = np.maximum(0, held - self._depth(drain, held) - nest.after)
         width = nest.bytes
-        stalls = self._moving(late * array * width, width) - held - 4 * skew
+        port = self._stores(nest, array)
+        stalls = np.maximum(self._moving(late * array * width, width), late * port)
+        stalls = stalls - held - 4 * skew
         every = np.ones(len(self.contraction.outputs), bool)
         run = self._run(nest, every, frozenset(filter(None, self.contraction.stored[-1:])), False)
         return DrainCosts(
             bytes=stored * width,
             widest=width,
             lines=self._lines(stored, width, run),
-            tail=np.maximum(0, self._moving(array * held * width, width) - held),
+            tail=np.maximum(0, np.maximum(self._moving(array * held * width, width), port) - held),
             stalls=np.maximum(0, stalls),
-            streamed=np.zeros_like(array),
+            streamed=(stored // array - 1) * port,
             hops=np.zeros_like(array),
             ram=ram,
             legal=legal,
         )
+
+    def _stores(self, nest: Nest, array: Columns) -> Columns:
+        """The least interval of PEs that store results, if a tensor has one port for all PEs."""
+        if not self.device.port_per_tensor:
+            return np.zeros_like(array)
+        pes = self.of_outputs(nest.pes)
+        last = self.contraction.stored[-1:]
+        adjacent = np.array([loop.name in last for loop in self.contraction.outputs], bool)
+        return self._accesses(array, pes, np.broadcast_to(adjacent, pes.shape), nest.bytes)
 
     def _reuses(self, operand: SearchedOperand, results: Columns, kept: Columns) -> Any:
         """Whether a buffer sends what it has taken more than once."""

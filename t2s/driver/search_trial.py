@@ -29,7 +29,7 @@ from t2s.design_space.branch_and_bound import (
     AnyPoint,
     Cut,
 )
-from t2s.design_space.columns import Budget, Datapath, LoadUnit
+from t2s.design_space.columns import Budget, Datapath, LoadUnit, smallest_tiles
 from t2s.design_space.contraction import (
     Contraction,
 )
