@@ -51,17 +51,7 @@ from tests.design_space.contractions import (
     ttm,
     ttmc,
 )
-from tests.design_space.test_space import check_random_points, space_of
-
-ODD = replace(
-    DEVICES["arria10"],
-    name="odd",
-    load_latency=3,
-    store_latency=17,
-    bytes_per_cycle_per_unit=7,
-    memory_bytes_per_second=DEVICES["arria10"].clock_hz * 3 // 2,
-)
-"""Less bandwidth than one access takes: the last one may overdraw it."""
+from tests.design_space.test_space import ODD, check_random_points, space_of
 
 
 def check_winner(make: Callable[[], Func], seconds: float) -> None:
@@ -274,6 +264,39 @@ def test_runs_that_are_cut_short_change_nothing(tiny: Any, objective: Objective)
         assert state.lower_bound == before.lower_bound
         assert set(state._front) == set(before._front)
     assert after.tried == before.tried
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_runs_of_many_steps_take_turns_with_others(tiny: Any, few: bool) -> None:
+    """A second run follows where most points need one, and waits where the others decide."""
+    space, trial, _ = tiny
+    firsts: list[Point] = []
+    seconds: list[Point] = []
+
+    def measure(point: Point, cut: Cut) -> Outcome:
+        outcome: Outcome = trial.outcome(point)
+        if point in firsts:
+            seconds.append(point)
+            return outcome
+        firsts.append(point)
+        done = few and len(firsts) % 4
+        return outcome if done else replace(outcome, cycles=None, more_than=1)
+
+    state = best_first(space, measure, seconds=60)
+    assert state.complete
+    assert len(set(seconds)) == len(seconds)
+    if few:
+        assert 0 < len(seconds) <= len(firsts) // 4 + 1
+    else:
+        assert firsts[: len(seconds)] == seconds  # each of them before the next point
+
+
+def test_points_of_equal_costs_come_after_others() -> None:
+    """Tiles of two loops that all operands treat alike: most likely they take equal cycles."""
+    C = KERNELS["ttm"]()
+    found = t2s.search(C, dsp=64, seconds=1, progress=False)
+    kinds = {str(design.decisions).split(";")[0].split(",")[0] for design in found.designs[:8]}
+    assert len(kinds) > 1
 
 
 def test_a_run_that_is_cut_short_too_soon_is_left(tiny: Any) -> None:

@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import t2s
 from t2s import Func
-from t2s.design_space.columns import Budget, Families, Family
+from t2s.design_space.columns import Budget, Families, Family, Shapes, Ways
 from t2s.design_space.contraction import contraction_of, with_single_reads
-from t2s.design_space.point import Drain
+from t2s.design_space.point import Drain, Feed
 from t2s.design_space.space import Space
 from t2s.devices import DEVICES, Device
 from t2s.driver.search_trial import ContractionTrial
-from tests.design_space.contractions import KERNELS, gemm, imaginary_part, network, relaxed
+from tests.design_space.contractions import (
+    KERNELS,
+    gemm,
+    imaginary_part,
+    network,
+    relaxed,
+    repeated,
+    ttm,
+)
+
+ODD = replace(
+    DEVICES["arria10"],
+    name="odd",
+    load_latency=3,
+    store_latency=17,
+    bytes_per_cycle_per_unit=7,
+    memory_bytes_per_second=DEVICES["arria10"].clock_hz * 3 // 2,
+)
+"""Less bandwidth than one access takes: the last one may overdraw it."""
 
 
 def space_of(
@@ -65,6 +85,64 @@ def test_random_points_with_a_dram(memory: str) -> None:
     device = DEVICES["arria10"].with_memory(memory)
     for kernel in ("gemm", "matrix times vector", "rank-1 update", "blur", "symmetric product"):
         check_random_points(KERNELS[kernel](), points=8, seed=3, device=device)
+
+
+def test_random_points_with_a_port_for_each_tensor() -> None:
+    """Of these bounds half are nearly the true cycles: accesses decide there."""
+    device = DEVICES["alveo_u55c"]
+    ratios = check_random_points(KERNELS["gemm"](), points=4, seed=6, device=device)
+    ratios += check_random_points(KERNELS["1-D convolution"](), points=3, seed=6, device=device)
+    assert np.median(ratios) >= 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_many_random_points_with_a_port_for_each_tensor(kernel: str) -> None:
+    check_random_points(KERNELS[kernel](), points=20, seed=7, device=DEVICES["alveo_u55c"])
+
+
+def test_a_search_avoids_accesses_where_a_tensor_has_one_port() -> None:
+    """PEs side by side load from one port: eight loads in a cycle take eight cycles."""
+    found = t2s.search(gemm(64, 64, 64), device="alveo_u55c", dsp=320, seconds=60, progress=False)
+    assert found.complete
+    assert found.cycles < 1.05 * 64**3 / 64
+
+
+LATE = [
+    # empty slots of the last block have no results, and stores of early PEs are over before
+    (lambda: repeated(5, 6), ODD, (3, 1), (1,), 1, "BUFFERED_APART", Drain.STORED),
+    # PEs whose buffers are full at the same time, but begin one after the other
+    (
+        lambda: gemm(250, 130, 77, transposed=False),
+        DEVICES["arria10"],
+        *((22, 1, 1), (12, 8), 4, "BUFFERED_APART BUFFERED", Drain.QUEUED),
+    ),
+    # the results of the last PE have to come back to the first one
+    (
+        lambda: gemm(96, 256, 32),
+        DEVICES["arria10"],
+        *((1, 163, 2), (32, 2), 2, "FORWARDED BUFFERED_APART", Drain.GATHERED),
+    ),
+    # words of 352 bytes take a unit six cycles each
+    (
+        lambda: ttm((4, 64, 88), 64),
+        DEVICES["arria10"],
+        *((1, 1, 88, 1), (2, 64, 1), 16, "BUFFERED BUFFERED", Drain.GATHERED),
+    ),
+]
+
+
+def test_bounds_of_the_first_and_the_last_pe() -> None:
+    for make, device, pes, tiles, lanes, feeds, drain in LATE:
+        space, trial = space_of(with_single_reads(make()), dsp=2000, device=device)
+        shapes = Shapes(pes=np.array([pes]), tiles=np.array([tiles]), lanes=np.array([lanes]))
+        ways = Ways(feeds=tuple(Feed[feed] for feed in feeds.split()), drain=drain)
+        bound, cycles = (
+            space.costs(shapes, ways).bound[0],
+            trial.timed(space.point(shapes, 0, ways))[0],
+        )
+        assert bound <= cycles
+        assert bound > 0.4 * cycles
 
 
 @pytest.mark.slow
