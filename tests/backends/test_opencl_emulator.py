@@ -18,10 +18,11 @@ import pytest
 from t2s.backends.opencl_fpga import BACKEND, emulate, emulator_available
 from t2s.core.ops import Op
 from t2s.core.types import Bool, Float, Int, Type, UInt
-from t2s.graph.graph import Graph, TensorRole
+from t2s.graph.graph import Graph
 from t2s.graph.interpret import interpret_graph
 from tests.backends import designs
 from tests.backends.buffers import double_buffer
+from tests.backends.emulated import GEMMS, check_emulated
 from tests.backends.triangles import triangular_array
 from tests.hand_graphs import systolic_gemm
 from tests.sampling import sampled
@@ -34,52 +35,20 @@ Array = Any
 TIME_LIMIT = 120.0
 
 
-def random_inputs(graph: Graph, seed: int = 0) -> dict[str, Array]:
-    random = np.random.default_rng(seed)
-    inputs: dict[str, Array] = {}
-    for tensor in graph.tensors:
-        if tensor.role is TensorRole.INPUT:
-            values = random.standard_normal(tensor.shape) * 30
-            inputs[tensor.name] = values.astype(tensor.type.numpy)
-    return inputs
-
-
 def check(
     graph: Graph, parameters: dict[str, Array] | None = None, *, exact_depths: bool = True
 ) -> None:
-    inputs = random_inputs(graph)
-    expected = interpret_graph(graph, inputs, parameters)
-    outputs = emulate(graph, inputs, parameters, time_limit=TIME_LIMIT, exact_depths=exact_depths)
-    assert outputs.keys() == expected.keys()
-    for name, value in expected.items():
-        assert outputs[name].dtype == value.dtype
-        np.testing.assert_array_equal(outputs[name], value)
+    check_emulated(emulate, graph, parameters, time_limit=TIME_LIMIT, exact_depths=exact_depths)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("shape", "tile", "lanes", "element"),
-    [
-        ((1, 1, 5), (1, 1), 1, Int(32)),
-        ((3, 2, 4), (1, 1), 1, Int(32)),
-        ((2, 3, 3), (2, 2), 4, Int(32)),
-        ((2, 2, 3), (3, 1), 16, Int(32)),
-        ((2, 2, 2), (1, 2), 3, Int(8)),
-        ((2, 3, 4), (2, 2), 4, Float(32)),
-        ((3, 3, 2), (1, 5), 16, Float(32)),
-        ((1, 2, 3), (2, 2), 10, Float(64)),
-        ((1, 1, 2), (40, 26), 1, Float(32)),
-        ((1, 1, 2), (1, 1), 128, Float(32)),
-    ],
-)
-def test_gemm(
-    shape: tuple[int, int, int], tile: tuple[int, int], lanes: int, element: Type
-) -> None:
+@pytest.mark.parametrize("case", GEMMS)
+def test_gemm(case: str) -> None:
     """Bit by bit, floats too: sums have the order of ``ReduceLanes``, and nothing is fused.
 
     Many firings through channels as shallow as these take the emulator long.
     """
-    rows, columns = tile
+    shape, (rows, columns), lanes, element = GEMMS[case]
     check(
         systolic_gemm(*shape, tile_rows=rows, tile_columns=columns, lanes=lanes, element=element),
         exact_depths=rows * columns < 100,

@@ -31,7 +31,7 @@ from t2s.backends.vitis_hls import BACKEND, SimulationError, backend, emulate, r
 from t2s.backends.vitis_hls.top import TopDesign, top_design
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import Select, const, equals
-from t2s.core.types import INT32, Float, Int, Type, UInt
+from t2s.core.types import INT32, Float, Int
 from t2s.driver import hardware
 from t2s.graph.graph import Graph, MemorySpace
 from t2s.graph.interpret import interpret_graph
@@ -40,7 +40,7 @@ from tests.backends import designs
 from tests.backends.buffers import double_buffer
 from tests.backends.builders import channel, load, store, tensor
 from tests.backends.builders import graph as graph_of
-from tests.backends.test_opencl_emulator import random_inputs
+from tests.backends.emulated import GEMMS, check_emulated, random_inputs
 from tests.backends.test_opencl_machines import INPUTS, merging
 from tests.backends.triangles import triangular_array
 from tests.examples.systolic import Sizes, dot_product
@@ -55,13 +55,7 @@ Array = Any
 
 
 def check(graph: Graph, parameters: Mapping[str, Array] | None = None) -> None:
-    inputs = random_inputs(graph)
-    expected = interpret_graph(graph, inputs, parameters)
-    outputs = emulate(graph, inputs, parameters, exact_depths=True)
-    assert outputs.keys() == expected.keys()
-    for name, value in expected.items():
-        assert outputs[name].dtype == value.dtype
-        np.testing.assert_array_equal(outputs[name], value)
+    check_emulated(emulate, graph, parameters, exact_depths=True)
 
 
 @pytest.mark.parametrize(
@@ -102,22 +96,9 @@ def test_more_values(graph: Graph) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("shape", "tile", "lanes", "element"),
-    [
-        ((1, 1, 5), (1, 1), 1, Int(32)),
-        ((2, 2, 2), (1, 2), 3, Int(8)),
-        ((2, 2, 2), (2, 1), 5, UInt(16)),
-        ((3, 3, 2), (1, 5), 16, Float(32)),
-        ((1, 2, 3), (2, 2), 10, Float(64)),
-        ((1, 1, 2), (40, 26), 1, Float(32)),
-        ((1, 1, 2), (1, 1), 128, Float(32)),
-    ],
-)
-def test_gemm(
-    shape: tuple[int, int, int], tile: tuple[int, int], lanes: int, element: Type
-) -> None:
-    rows, columns = tile
+@pytest.mark.parametrize("case", GEMMS)
+def test_gemm(case: str) -> None:
+    shape, (rows, columns), lanes, element = GEMMS[case]
     check(systolic_gemm(*shape, tile_rows=rows, tile_columns=columns, lanes=lanes, element=element))
 
 
@@ -589,7 +570,7 @@ class _Run:
 class kernel:
     shared = 0
     def __init__(self, device, uuid, name, mode):
-        if name != uuid:
+        if uuid not in ("", name):
             raise RuntimeError(f"No such kernel '{name}'")
     def group_id(self, argument): return argument
     def __call__(self, *arguments):
@@ -610,7 +591,7 @@ def test_host_program_in_python(tmp_path: Path) -> None:
     (tmp_path / "pyxrt.py").write_text(textwrap.dedent(FAKE_PYXRT))
     x = np.array([3, -4, 5, 6], np.int32)
     np.savez(tmp_path / "inputs.npz", x=x, alpha=np.int32(2), count=np.int32(4))
-    (tmp_path / "kernel.xclbin").write_text(top.function)
+    (tmp_path / "kernel.xclbin").write_text("")
 
     def host(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, f"{top.stem}_host.py", *arguments]

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import pytest
 
 from benchmarks.random_graphs import random_graph
+from benchmarks.random_machines import random_machines
 from t2s.backends.kernels import kernel_ast as ast
 from t2s.backends.kernels.registers import plan_registers
 from t2s.backends.kernels.scope import KernelDesign
@@ -228,7 +229,8 @@ def _fixed(index: Any, unrolled: frozenset[str]) -> str | None:
 def _split(declared: ast.Declare, name: str, dimensions: tuple[int, ...]) -> set[int]:
     split: set[int] = set()
     for text in declared.attributes:
-        match = re.fullmatch(rf"ARRAY_PARTITION variable={re.escape(name)} complete dim=(\d)", text)
+        kind = r"(?:complete|cyclic factor=\d+)"
+        match = re.fullmatch(rf"ARRAY_PARTITION variable={re.escape(name)} {kind} dim=(\d)", text)
         if match is not None:
             every, dim = range(len(dimensions)), int(match[1])
             split |= {at for at in every if dimensions[at] > 1} if dim == 0 else {dim - 1}
@@ -419,6 +421,7 @@ def test_random_graphs() -> None:
 def test_examples_and_more_random_graphs() -> None:
     check(map(example, (*SMALLEST, "lu", "pairhmm")))
     check(random_graph(seed) for seed in range(40, 200))
+    check(random_machines(seed)[0] for seed in range(60))
 
 
 Change = Callable[[Any], Any]

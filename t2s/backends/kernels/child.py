@@ -7,7 +7,8 @@ import os
 import select
 import signal
 import subprocess
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,17 @@ class Ended:
 
     code: int | None
     output: str
+
+
+@contextlib.contextmanager
+def written(files: Mapping[str, str]) -> Iterator[Path]:
+    """A temporary folder with files, by their paths in it."""
+    with tempfile.TemporaryDirectory(prefix="t2s-emulate-") as temporary:
+        folder = Path(temporary)
+        for path, text in files.items():
+            (folder / path).parent.mkdir(exist_ok=True)
+            (folder / path).write_text(text, encoding="utf-8")
+        yield folder
 
 
 def run_child(

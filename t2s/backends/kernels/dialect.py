@@ -70,6 +70,7 @@ class StateArray:
     """An array inside a kernel; PEs and unrolled loops index the dimensions ``split``.
 
     ``in_memory``: it belongs into block RAM.  ``single_ports``: one place reads, and one writes.
+    ``lanes``: an access takes as many consecutive elements.
     """
 
     name: str
@@ -78,6 +79,7 @@ class StateArray:
     split: tuple[int, ...]
     in_memory: bool = False
     single_ports: bool = False
+    lanes: int = 1
 
 
 VALUE, TAG = "value", "tag"

@@ -174,8 +174,18 @@ class MachineMemory:
         open_size = self.file.capacities.get(use.tensor.name)
         size = prod(use.tensor.allocated) if open_size is None else open_size
         type = use.tensor.type
+        lanes = [
+            (s.type if isinstance(s, Load) else s.value.type).lanes
+            for s in self.node.statements()
+            if isinstance(s, Load | Store) and s.tensor == use.tensor.name
+        ]
         array = StateArray(
-            name=use.array, type=type, dimensions=(2,), split=(), in_memory=True, single_ports=False
+            name=use.array,
+            type=type,
+            dimensions=(2,),
+            split=(),
+            in_memory=True,
+            lanes=max(lanes, default=1),
         )
         declared = ast.Declare(
             type=self.dialect.storage_name(type),

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
 import numpy as np
 
-from t2s.backends.kernels.child import run_child
+from t2s.backends.kernels.child import run_child, written
 from t2s.backends.kernels.scope import file_stem
 from t2s.backends.opencl_fpga.dialect import OPENCL
 from t2s.core.errors import UserError
@@ -54,10 +53,7 @@ def run_files(
             "Intel's FPGA emulator is not installed",
             hint="pip install 't2s-spatial[emulator]' (x86-64 Linux only)",
         )
-    with tempfile.TemporaryDirectory(prefix="t2s-emulate-") as temporary:
-        folder = Path(temporary)
-        for path, text in files.items():
-            (folder / path).write_text(text, encoding="utf-8")
+    with written(files) as folder:
         (folder / "emulator.icd").write_bytes(os.fsencode(f"{libraries[0]}\n"))
         command = [sys.executable, f"{file_stem(OPENCL, graph)}_host.py"]
         command += ["--exact-depths"] if exact_depths else []

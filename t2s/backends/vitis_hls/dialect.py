@@ -162,6 +162,9 @@ class VitisHLS(Dialect):
             pragmas = [f"ARRAY_PARTITION variable={array.name} complete dim=0"]
         else:
             pragmas = [f"ARRAY_PARTITION variable={array.name} complete dim={d + 1}" for d in split]
+        if array.lanes > 1:
+            banks = f"cyclic factor={array.lanes} dim={len(array.dimensions)}"
+            pragmas.append(f"ARRAY_PARTITION variable={array.name} {banks}")
         if array.in_memory:
             pragmas.append(f"BIND_STORAGE variable={array.name} type=ram_2p")
         return tuple(pragmas)

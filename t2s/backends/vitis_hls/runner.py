@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
-from t2s.backends.kernels.child import run_child
+from t2s.backends.kernels.child import run_child, written
 from t2s.backends.kernels.design import DEEPEST, UNLIMITED
 from t2s.backends.vitis_hls.top import TopDesign
 from t2s.core.errors import UserError
@@ -49,11 +48,7 @@ def run_files(
             expected="g++ or clang++ on the path",
             hint="on Debian: apt install g++",
         )
-    with tempfile.TemporaryDirectory(prefix="t2s-emulate-") as temporary:
-        folder = Path(temporary)
-        for path, text in files.items():
-            (folder / path).parent.mkdir(exist_ok=True)
-            (folder / path).write_text(text, encoding="utf-8")
+    with written(files) as folder:
         _compile(graph, compiler, top, folder, exact_depths=exact_depths)
         _write_inputs(graph, top, arrays, scalars, folder)
         _run(graph, top, folder, time_limit, exact_depths=exact_depths)
