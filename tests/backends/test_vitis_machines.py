@@ -273,6 +273,95 @@ def test_host_program_in_python(tmp_path: Path) -> None:
         assert (failed.returncode, failed.stderr) == (1, f"{stem}_host.py: {said}\n")
 
 
+FAKE_XRT = """
+#pragma once
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+#include "copying.h"
+
+enum { XCL_BO_SYNC_BO_TO_DEVICE, XCL_BO_SYNC_BO_FROM_DEVICE };
+enum ert_cmd_state { ERT_CMD_STATE_COMPLETED = 4, ERT_CMD_STATE_TIMEOUT = 8 };
+
+namespace xrt {
+
+struct uuid {};
+struct device {
+    explicit device(int) {}
+    uuid load_xclbin(const std::string &) { return {}; }
+};
+struct bo {
+    std::shared_ptr<std::vector<char>> data;
+    bo(device &, std::size_t size, int) : data(new std::vector<char>(size)) {}
+    void write(const void *from) { write(from, data->size(), 0); }
+    void write(const void *from, std::size_t size, std::size_t at) {
+        if (size)
+            std::memcpy(data->data() + at, from, size);
+    }
+    void read(void *to) { read(to, data->size(), 0); }
+    void read(void *to, std::size_t size, std::size_t at) {
+        if (size)
+            std::memcpy(to, data->data() + at, size);
+    }
+    void sync(int) {}
+    template <typename T>
+    operator T *() { return reinterpret_cast<T *>(data->data()); }
+};
+struct run {
+    ert_cmd_state state;
+    ert_cmd_state wait(std::chrono::milliseconds) { return state; }
+};
+struct kernel {
+    kernel(device &, uuid, const char *) {}
+    int group_id(int) { return 0; }
+    run operator()(bo x, bo y, bo status, int x_length, int y_room) {
+        if (std::getenv("STOPS")) {  // the other machine waits for ever
+            static_cast<int32_t *>(status)[1] = 1;
+            return {ERT_CMD_STATE_TIMEOUT};
+        }
+        copying(x, y, status, x_length, y_room);
+        return {ERT_CMD_STATE_COMPLETED};
+    }
+};
+
+}  // namespace xrt
+"""
+
+
+def test_host_program_in_cpp(tmp_path: Path) -> None:
+    """The same on an XRT that calls the design: lengths, more room, and a machine that stops."""
+    stem = write(copying(place=MemorySpace.CHIP), tmp_path).stem
+    (tmp_path / "xrt").mkdir()
+    for name in ("bo", "device", "kernel"):
+        (tmp_path / "xrt" / f"xrt_{name}.h").write_text(FAKE_XRT)
+    host = tmp_path / f"{stem}_host.cpp"
+    host.write_text(host.read_text().replace("1 << 16", "3"))
+    command = ["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-I."]
+    command += ["-It2s_sim", f"{stem}_host.cpp", f"{stem}.cpp", "-o", "host"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+
+    def run(x: Array, **environment: str) -> subprocess.CompletedProcess[str]:
+        np.asarray(x, np.int32).tofile(tmp_path / "x.bin")
+        command = [str(tmp_path / "host"), "copying.xclbin", str(tmp_path)]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    for x in ([0], [7, 0], np.arange(5000, -1, -1)):
+        done = run(x)
+        assert done.returncode == 0, done.stderr
+        np.testing.assert_array_equal(np.fromfile(tmp_path / "y.bin", np.int32), x[:-1])
+    stopped = run([0], STOPS="yes")
+    assert (stopped.returncode, stopped.stderr) == (
+        1,
+        "copying_host: sink: tokens that the protocol does not allow\n",
+    )
+    full = run(np.zeros(20_000))
+    assert full.returncode == 1
+    assert full.stderr.endswith("20000 elements, and the chip has room for 16384\n")
+
+
 def test_the_test_bench_needs_a_folder(tmp_path: Path) -> None:
     """Lengths are those of the files; other inputs are made up."""
     write(copying(), tmp_path)
