@@ -15,22 +15,29 @@ from typing import Any
 import numpy as np
 import pytest
 
+import t2s
 from benchmarks.random_machine_parts import choice, count_up, local, mode, register
 from benchmarks.random_machines import random_machines
 from benchmarks.referee import random_inputs
 from benchmarks.referee_designs import examples
 from benchmarks.vitis_hls import Verdict, judge
+from t2s import sparse
 from t2s.backends.vitis_hls import BACKEND, SimulationError, backend, emulate
 from t2s.core.types import INT32
 from t2s.graph.body import Store
 from t2s.graph.graph import Channel, Graph, MemorySpace, StreamType, Tensor, TensorRole
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.nodes import Head, Machine, Mode, Put, Role, Rule
+from t2s.sparse import csr, dcsr, dense
 from tests.backends.test_vitis_hls import FAKE_PYXRT, write
 from tests.backends.test_vitis_rules import broken, emitted
 from tests.graph.machines import copying
 
 Array = Any
+FORMATS = {
+    "x": (csr, dense(1), csr, dense(1)),
+    "B": (dcsr, dense(1), dcsr, dcsr),
+}
 MACHINES = ("SAM SpMM kij", "extensor")
 
 
@@ -62,6 +69,36 @@ def check(name: str) -> None:
 def test_values(name: str) -> None:
     """Sorted memories, searches, and tensors of any length on the chip."""
     check(name)
+
+
+def check_index_notation(second: str, dtype: type, density: float) -> None:
+    i, j, k = (t2s.Var(name) for name in "ijk")
+    A, x, B, C = (sparse.Tensor(n, f) for n, f in zip("AxBC", FORMATS[second], strict=True))
+    if second == "x":
+        C[i] = A[i, j] * x[j]
+    else:
+        C[i, j] = A[i, k] * B[k, j]
+    random = np.random.default_rng(2)
+    a, b = (random.random(shape) < density for shape in ((5, 4), (4, 3)))
+    other = {"x": np.arange(4).astype(dtype), "B": (b * 3).astype(dtype)}[second]
+    tensors = {"A": (a * 2).astype(dtype), second: other}
+    found = t2s.emulate(C, tensors, backend="vitis_hls", exact_depths=True)["C"]
+    expected = sparse.simulate(C, tensors).output
+    np.testing.assert_array_equal(found, getattr(expected, "todense", lambda: expected)())
+
+
+def test_index_notation() -> None:
+    """Tokens of 16 bytes, whose copies are aligned."""
+    check_index_notation("x", np.int64, 0.4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [np.int64, np.float16, np.bool_, np.float64])
+@pytest.mark.parametrize("second", ["x", "B"])
+def test_more_index_notation(second: str, dtype: type) -> None:
+    """Tensors without an entry, and values of all widths."""
+    for density in (0.4, 0.0):
+        check_index_notation(second, dtype, density)
 
 
 @pytest.mark.slow

@@ -137,7 +137,7 @@ public:
     }
 
 private:
-    static const std::size_t STACK = T2S_STACK;  // pages are taken as they are used
+    static const std::size_t STACK = (T2S_STACK) / 4096 * 4096;  // pages are taken as they are used
 
     static void enter() {
         Scheduler &scheduler = get();
