@@ -177,8 +177,11 @@ class TopDesign:
         ]
 
     def group_of(self, tensor: str) -> int:
-        """The number of the first argument that is a pointer to the tensor."""
-        return next(at for at, port in enumerate(self.ports) if port.tensor == tensor)
+        """The number of the first argument that is a pointer to the tensor.
+
+        Of a tensor that no function uses it is that of the first argument.
+        """
+        return next((at for at, port in enumerate(self.ports) if port.tensor == tensor), 0)
 
 
 def top_design(

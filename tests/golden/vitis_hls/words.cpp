@@ -1,6 +1,3 @@
-// B_loader loads from memory.  test_ports.py:45
-//   space: 6 PEs (jj); time: i < 2, j < 2, k < 16
-//   memory: loads 3 vectors of B per firing on gmem_B, one in a cycle: II 3
 static void B_loader(const float_x2 *B, hls::stream<float_6_t> &B_loader_to_C) {
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < 2; j++)
