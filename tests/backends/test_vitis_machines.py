@@ -141,8 +141,10 @@ def test_the_rules_of_the_dialect_for_all(name: str) -> None:
 def test_no_warnings(tmp_path: Path) -> None:
     stem = write(design("SAM SpMM kij")[0], tmp_path).stem
     strict = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas"]
-    command = ["g++", *strict, "-fsyntax-only", "-I.", "-It2s_sim", f"{stem}.cpp", f"{stem}_tb.cpp"]
-    subprocess.run(command, cwd=tmp_path, check=True)
+    command = ["g++", *strict, "-fsyntax-only", "-I.", "-It2s_sim", f"{stem}.cpp"]
+    subprocess.run([*command, f"{stem}_tb.cpp"], cwd=tmp_path, check=True)
+    # as the HLS compiler sees it, which has lengths for nothing but loops over all elements
+    subprocess.run([*command, "-D__SYNTHESIS__", "-Wno-unused"], cwd=tmp_path, check=True)
 
 
 def test_text() -> None:

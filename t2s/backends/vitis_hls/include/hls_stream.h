@@ -214,6 +214,13 @@ public:
 
     void read(T &token) { token = read(); }
 
+    bool read_nb(T &token) {
+        const bool there = !tokens_.empty();
+        if (there)
+            token = read();
+        return there;
+    }
+
     void write(const T &token) {
         t2s_simulation::Scheduler &scheduler = t2s_simulation::Scheduler::get();
         while (scheduler.running() && tokens_.size() >= depth_) {
