@@ -30,14 +30,19 @@ LARGEST_WORD = 64
 class Wide:
     """Vectors of ``lanes`` elements, which are all that a node accesses of a tensor.
 
-    ``pes`` neighbors along ``across``, the innermost dimension of space, share one.  Its elements
-    are consecutive in the last ``dimensions`` of the tensor.
+    ``pes`` neighbors along ``across`` share one.  Its elements are consecutive in the last
+    ``dimensions`` of the tensor.
     """
 
     lanes: int
     pes: int = 1
     across: SpaceDimension | None = None
     dimensions: int = 1
+
+    @property
+    def words(self) -> int:
+        """The number of vectors that all PEs along ``across`` share."""
+        return 1 if self.across is None else self.across.extent // self.pes
 
     def first_of(
         self, indices: tuple[Expr, ...], shape: tuple[int, ...]
@@ -90,16 +95,14 @@ def wide_tensors(
         if own or not all(is_aligned(s.indices, tensor.allocated, lanes) for s in statements):
             continue
         stores = any(isinstance(statement, Store) for statement in statements)
-        pes, dimensions = 1, 1
-        if space and not (stores and len(statements) > 1):  # in their order, PE by PE
-            for count in range(1, len(tensor.allocated) + 1):
-                of_all = min(_pes_of_a_word(s, tensor, count, space[-1], guard) for s in statements)
-                if of_all > pes:
-                    pes, dimensions = of_all, count
-        if pes > 1:
-            found[name] = Wide(lanes=lanes * pes, pes=pes, across=space[-1], dimensions=dimensions)
-        elif lanes > 1:
-            found[name] = Wide(lanes=lanes)
+        best = Wide(lanes=lanes)
+        if not (stores and len(statements) > 1):  # in their order, PE by PE
+            for across, count in product(reversed(space), range(1, len(tensor.allocated) + 1)):
+                pes = min(_pes_of_a_word(s, tensor, count, across, guard) for s in statements)
+                if pes > best.pes:
+                    best = Wide(lanes=lanes * pes, pes=pes, across=across, dimensions=count)
+        if best.lanes > 1:
+            found[name] = best
     return found
 
 

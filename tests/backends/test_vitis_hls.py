@@ -218,11 +218,12 @@ def test_neighbors_share_accesses(golden: Any) -> None:
 
 
 @pytest.mark.slow
-def test_neighbors_share_accesses_of_vectors_and_under_conditions() -> None:
+def test_neighbors_share_accesses_along_either_dimension() -> None:
     for options in (
         {"size": (6, 8), "pes": (1, 8), "forward": False},
         {"size": (4, 64), "pes": (2, 32)},
         {"size": (5, 7), "pes": (2, 2)},
+        {"size": (6, 12), "pes": (2, 6), "order": "jj ii"},
     ):
         check(t2s.lower(product(**options, rows=True)))
 

@@ -15,22 +15,29 @@ from typing import Any
 import numpy as np
 import pytest
 
+import t2s
 from benchmarks.random_machine_parts import choice, count_up, local, mode, register
 from benchmarks.random_machines import random_machines
 from benchmarks.referee import random_inputs
 from benchmarks.referee_designs import examples
 from benchmarks.vitis_hls import Verdict, judge
+from t2s import sparse
 from t2s.backends.vitis_hls import BACKEND, SimulationError, backend, emulate
 from t2s.core.types import INT32
 from t2s.graph.body import Store
 from t2s.graph.graph import Channel, Graph, MemorySpace, StreamType, Tensor, TensorRole
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.nodes import Head, Machine, Mode, Put, Role, Rule
+from t2s.sparse import csr, dcsr, dense
 from tests.backends.test_vitis_hls import FAKE_PYXRT, write
 from tests.backends.test_vitis_rules import broken, emitted
 from tests.graph.machines import copying
 
 Array = Any
+FORMATS = {
+    "x": (csr, dense(1), csr, dense(1)),
+    "B": (dcsr, dense(1), dcsr, dcsr),
+}
 MACHINES = ("SAM SpMM kij", "extensor")
 
 
@@ -62,6 +69,36 @@ def check(name: str) -> None:
 def test_values(name: str) -> None:
     """Sorted memories, searches, and tensors of any length on the chip."""
     check(name)
+
+
+def check_index_notation(second: str, dtype: type, density: float) -> None:
+    i, j, k = (t2s.Var(name) for name in "ijk")
+    A, x, B, C = (sparse.Tensor(n, f) for n, f in zip("AxBC", FORMATS[second], strict=True))
+    if second == "x":
+        C[i] = A[i, j] * x[j]
+    else:
+        C[i, j] = A[i, k] * B[k, j]
+    random = np.random.default_rng(2)
+    a, b = (random.random(shape) < density for shape in ((5, 4), (4, 3)))
+    other = {"x": np.arange(4).astype(dtype), "B": (b * 3).astype(dtype)}[second]
+    tensors = {"A": (a * 2).astype(dtype), second: other}
+    found = t2s.emulate(C, tensors, backend="vitis_hls", exact_depths=True)["C"]
+    expected = sparse.simulate(C, tensors).output
+    np.testing.assert_array_equal(found, getattr(expected, "todense", lambda: expected)())
+
+
+def test_index_notation() -> None:
+    """Tokens of 16 bytes, whose copies are aligned."""
+    check_index_notation("x", np.int64, 0.4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [np.int64, np.float16, np.bool_, np.float64])
+@pytest.mark.parametrize("second", ["x", "B"])
+def test_more_index_notation(second: str, dtype: type) -> None:
+    """Tensors without an entry, and values of all widths."""
+    for density in (0.4, 0.0):
+        check_index_notation(second, dtype, density)
 
 
 @pytest.mark.slow
@@ -104,8 +141,10 @@ def test_the_rules_of_the_dialect_for_all(name: str) -> None:
 def test_no_warnings(tmp_path: Path) -> None:
     stem = write(design("SAM SpMM kij")[0], tmp_path).stem
     strict = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas"]
-    command = ["g++", *strict, "-fsyntax-only", "-I.", "-It2s_sim", f"{stem}.cpp", f"{stem}_tb.cpp"]
-    subprocess.run(command, cwd=tmp_path, check=True)
+    command = ["g++", *strict, "-fsyntax-only", "-I.", "-It2s_sim", f"{stem}.cpp"]
+    subprocess.run([*command, f"{stem}_tb.cpp"], cwd=tmp_path, check=True)
+    # as the HLS compiler sees it, which has lengths for nothing but loops over all elements
+    subprocess.run([*command, "-D__SYNTHESIS__", "-Wno-unused"], cwd=tmp_path, check=True)
 
 
 def test_text() -> None:
@@ -271,6 +310,95 @@ def test_host_program_in_python(tmp_path: Path) -> None:
     ):
         failed = host(x)
         assert (failed.returncode, failed.stderr) == (1, f"{stem}_host.py: {said}\n")
+
+
+FAKE_XRT = """
+#pragma once
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+#include "copying.h"
+
+enum { XCL_BO_SYNC_BO_TO_DEVICE, XCL_BO_SYNC_BO_FROM_DEVICE };
+enum ert_cmd_state { ERT_CMD_STATE_COMPLETED = 4, ERT_CMD_STATE_TIMEOUT = 8 };
+
+namespace xrt {
+
+struct uuid {};
+struct device {
+    explicit device(int) {}
+    uuid load_xclbin(const std::string &) { return {}; }
+};
+struct bo {
+    std::shared_ptr<std::vector<char>> data;
+    bo(device &, std::size_t size, int) : data(new std::vector<char>(size)) {}
+    void write(const void *from) { write(from, data->size(), 0); }
+    void write(const void *from, std::size_t size, std::size_t at) {
+        if (size)
+            std::memcpy(data->data() + at, from, size);
+    }
+    void read(void *to) { read(to, data->size(), 0); }
+    void read(void *to, std::size_t size, std::size_t at) {
+        if (size)
+            std::memcpy(to, data->data() + at, size);
+    }
+    void sync(int) {}
+    template <typename T>
+    operator T *() { return reinterpret_cast<T *>(data->data()); }
+};
+struct run {
+    ert_cmd_state state;
+    ert_cmd_state wait(std::chrono::milliseconds) { return state; }
+};
+struct kernel {
+    kernel(device &, uuid, const char *) {}
+    int group_id(int) { return 0; }
+    run operator()(bo x, bo y, bo status, int x_length, int y_room) {
+        if (std::getenv("STOPS")) {  // the other machine waits for ever
+            static_cast<int32_t *>(status)[1] = 1;
+            return {ERT_CMD_STATE_TIMEOUT};
+        }
+        copying(x, y, status, x_length, y_room);
+        return {ERT_CMD_STATE_COMPLETED};
+    }
+};
+
+}  // namespace xrt
+"""
+
+
+def test_host_program_in_cpp(tmp_path: Path) -> None:
+    """The same on an XRT that calls the design: lengths, more room, and a machine that stops."""
+    stem = write(copying(place=MemorySpace.CHIP), tmp_path).stem
+    (tmp_path / "xrt").mkdir()
+    for name in ("bo", "device", "kernel"):
+        (tmp_path / "xrt" / f"xrt_{name}.h").write_text(FAKE_XRT)
+    host = tmp_path / f"{stem}_host.cpp"
+    host.write_text(host.read_text().replace("1 << 16", "3"))
+    command = ["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-I."]
+    command += ["-It2s_sim", f"{stem}_host.cpp", f"{stem}.cpp", "-o", "host"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+
+    def run(x: Array, **environment: str) -> subprocess.CompletedProcess[str]:
+        np.asarray(x, np.int32).tofile(tmp_path / "x.bin")
+        command = [str(tmp_path / "host"), "copying.xclbin", str(tmp_path)]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    for x in ([0], [7, 0], np.arange(5000, -1, -1)):
+        done = run(x)
+        assert done.returncode == 0, done.stderr
+        np.testing.assert_array_equal(np.fromfile(tmp_path / "y.bin", np.int32), x[:-1])
+    stopped = run([0], STOPS="yes")
+    assert (stopped.returncode, stopped.stderr) == (
+        1,
+        "copying_host: sink: tokens that the protocol does not allow\n",
+    )
+    full = run(np.zeros(20_000))
+    assert full.returncode == 1
+    assert full.stderr.endswith("20000 elements, and the chip has room for 16384\n")
 
 
 def test_the_test_bench_needs_a_folder(tmp_path: Path) -> None:

@@ -408,6 +408,7 @@ def test_every_golden_and_hand_graph() -> None:
             double_buffer(writes=2, repeats=2, pes=2, lanes=10),
             merging(),
             *(product(pes).lower() for pes in ((2, 4), (4, 2), (1, 8), (6, 1))),
+            product((2, 6), rows=True, size=(6, 12), order="jj ii").lower(),
             product((4, 2), 4).lower(),
             product((4, 2), 4, first=1).lower(),
         )

@@ -27,6 +27,7 @@ def product(
     first: int = 0,
     rows: bool = False,
     size: tuple[int, int] = (12, 8),
+    order: str = "ii jj",
 ) -> Func:
     """C = A B, with an array of PEs along i and j; B is stored by columns, or by ``rows``."""
     A, B = ImageParam(Float(32), 2, name="A"), ImageParam(Float(32), 2, name="B")
@@ -37,7 +38,8 @@ def product(
     C.bound(i, 0, size[0]).bound(j, 0, size[1]).split(i, i, ii, pes[0]).split(j, j, jj, pes[1])
     if lanes > 1:
         C.split(k, k, kv, lanes)
-    C.reorder(*([kv] if lanes > 1 else []), jj, ii, k, j, i).unroll(ii, jj)
+    inner = [jj, ii] if order == "ii jj" else [ii, jj]
+    C.reorder(*([kv] if lanes > 1 else []), *inner, k, j, i).unroll(ii, jj)
     if lanes > 1:
         C.vload(A, B)
     if forward:
@@ -80,7 +82,7 @@ def stores_of(pes: tuple[int, int], size: tuple[int, int], **options: Any) -> tu
 
 
 def test_neighbors_share_aligned_words() -> None:
-    """Of at most 64 bytes, a power of two of PEs each, along the innermost dimension."""
+    """Of at most 64 bytes, a power of two of PEs each, along either dimension."""
     assert stores_of((2, 4), (12, 8)) == (1, 2)
     assert stores_of((1, 16), (4, 32)) == (1, 1)
     assert stores_of((1, 32), (4, 32)) == (2, 2)
@@ -88,6 +90,7 @@ def test_neighbors_share_aligned_words() -> None:
     assert stores_of((3, 3), (9, 9)) == (3, 9)
     assert stores_of((2, 4), (6, 4)) == (1, 2)
     assert stores_of((2, 2), (4, 7)) == (1, 2)  # 7 columns are padded to 8
+    assert stores_of((2, 4), (12, 8), order="jj ii") == (1, 2)
 
 
 def test_accesses_of_a_firing() -> None:

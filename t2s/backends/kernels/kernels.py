@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from t2s.backends.kernels import kernel_ast as ast
@@ -54,12 +54,13 @@ from t2s.core.expr import (
     Parameter,
     all_hold,
     conjunction,
+    conjuncts,
     index_names,
 )
 from t2s.core.types import INT32, Type
 from t2s.core.walk import walk
 from t2s.graph import body as graph
-from t2s.graph.body import Load, Receive, Send, Store
+from t2s.graph.body import Load, Receive, Send, SpaceDimension, Store
 from t2s.graph.graph import Channel, ScalarParameter
 from t2s.graph.ports import Wide, is_aligned
 
@@ -375,22 +376,22 @@ def _declared_token(scope: KernelScope, channel: Channel) -> ast.Declare:
 
 def _space_loops(scope: KernelScope, body: list[TargetStatement]) -> list[TargetStatement]:
     """The PEs: unrolled, each dimension in the direction that runs senders before receivers."""
-    descending = scope.design.links.descending[scope.node.name]
     for dimension in reversed(scope.node.space):
-        first, last = dimension.minimum, dimension.minimum + dimension.extent - 1
-        down = dimension.name in descending
-        loop = ast.For(
-            name=scope.expressions.variable(dimension.name),
-            start=number(last if down else first),
-            stop=number(first if down else last + 1),
-            body=tuple(body),
-            down=down,
-            unroll=True,
-        )
-        body = [loop]
-        if dimension is scope.node.space[-1]:
-            body = [*_loaded_words(scope), loop, *_stored_words(scope)]
+        body = _with_words(scope, dimension, _pe_loop(scope, dimension, body))
     return body
+
+
+def _pe_loop(scope: KernelScope, dimension: SpaceDimension, body: list[TargetStatement]) -> ast.For:
+    first, last = dimension.minimum, dimension.minimum + dimension.extent - 1
+    down = dimension.name in scope.design.links.descending[scope.node.name]
+    return ast.For(
+        name=scope.expressions.variable(dimension.name),
+        start=number(last if down else first),
+        stop=number(first if down else last + 1),
+        body=tuple(body),
+        down=down,
+        unroll=True,
+    )
 
 
 def endless_loops(scope: KernelScope) -> int | None:
@@ -531,7 +532,8 @@ def _lanes(scope: KernelScope, type: Type, body: tuple[TargetStatement, ...]) ->
     return ast.For(name=scope.lane, start=number(0), stop=stop, body=body, unroll=True)
 
 
-# Words: vectors that PEs along the innermost dimension of space load or store together.
+# Words: vectors that PEs along a dimension of space load or store together.  They are variables
+# around the loop of that dimension, with an element for each PE of the loops inside.
 
 
 def _words(
@@ -543,9 +545,21 @@ def _words(
         if isinstance(statement, Load | Store):
             vector = wide.get(statement.tensor)
             if vector is not None and vector.across is not None:
-                plural = "s" if vector.across.extent > vector.pes else ""
-                names[statement] = identifiers.fresh(f"{statement.tensor}_word{plural}")
+                several = vector.words > 1 or _inside(node, vector, statement)
+                names[statement] = identifiers.fresh(
+                    f"{statement.tensor}_word{'s' if several else ''}"
+                )
     return names
+
+
+def _inside(node: LockstepNode, wide: Wide, statement: Load | Store) -> tuple[SpaceDimension, ...]:
+    """The dimensions whose loops are inside, and which an access depends on."""
+    conditions = conjuncts(conjunction(node.guard, statement.condition))
+    used = [index_names(expr) for expr in (*statement.indices, *conditions)]
+    names = [dimension.name for dimension in node.space]
+    assert wide.across is not None
+    inner = node.space[names.index(wide.across.name) + 1 :]
+    return tuple(dimension for dimension in inner if dimension.name in frozenset().union(*used))
 
 
 def _lanes_of_word(scope: KernelScope, tensor: str) -> int:
@@ -557,85 +571,81 @@ def _lane_of_word(
 ) -> TargetExpression:
     """An element of the word that a PE shares: ``word.s[j]``, ``words[j / 8].s[j % 8]``."""
     name, wide = scope.words[statement], scope.wide[statement.tensor]
-    pe, own = pe_indices(scope)[-1], wide.lanes // wide.pes
-    word: TargetExpression = Name(name=name)
-    if scope.node.space[-1].extent > wide.pes:
-        word = ast.element(name, binary("/", pe, number(wide.pes)))
+    assert wide.across is not None
+    pe, own = pe_index(scope, wide.across), wide.lanes // wide.pes
+    at = [pe_index(scope, each) for each in _inside(scope.node, wide, statement)]
+    if wide.words > 1:
+        at.append(binary("/", pe, number(wide.pes)))
         pe = binary("%", pe, number(wide.pes))
     if own > 1:
         pe = binary("+", binary("*", pe, number(own)), lane)
-    return ast.Subscript(base=ast.FieldOf(base=word, field="s"), indices=(pe,))
+    return ast.Subscript(base=ast.FieldOf(base=ast.element(name, *at), field="s"), indices=(pe,))
+
+
+def _moved_words(scope: KernelScope, statement: Load | Store) -> list[TargetStatement]:
+    """All words of an access, from memory or to it; those that are loaded are declared."""
+    name, wide = scope.words[statement], scope.wide[statement.tensor]
+    type = statement.type if isinstance(statement, Load) else statement.value.type
+    access, inside = _access(scope, statement, type), _inside(scope.node, wide, statement)
+    condition = scope.condition(conjunction(scope.node.guard, statement.condition))
+    at, position = [pe_index(scope, each) for each in inside], access.position
+    word = scope.identifiers.fresh("word") if wide.words > 1 else ""
+    if word:
+        at.append(Name(name=word))
+        position = binary("+", position, at[-1])
+    variable, place = ast.element(name, *at), ast.element(access.tensor, position)
+    if isinstance(statement, Store):
+        moved: list[TargetStatement] = [Set(target=place, value=variable)]
+    elif condition is None and not at:
+        return [_declared_word(scope, statement, place)]
+    else:
+        moved = [Set(target=variable, value=place)]
+    if word:
+        stop = number(wide.words)
+        loop = ast.For(name=word, start=number(0), stop=stop, body=tuple(moved), unroll=True)
+        moved = [loop]
+    moved = where(condition, moved)
+    for dimension in reversed(inside):
+        moved = [_pe_loop(scope, dimension, moved)]
+    return moved if isinstance(statement, Store) else [_declared_word(scope, statement), *moved]
 
 
 def _declared_word(
-    scope: KernelScope, statement: Load | Store, initial: TargetExpression | None
+    scope: KernelScope, statement: Load | Store, initial: TargetExpression | None = None
 ) -> ast.Declare:
-    """One word, or as many as the PEs along the dimension share; with all of their lanes."""
+    """The words of an access, with all of their lanes; zero where a condition leaves them unset."""
     name, wide = scope.words[statement], scope.wide[statement.tensor]
     type = scope.design.graph.tensor(statement.tensor).type
-    count = scope.node.space[-1].extent // wide.pes
+    sizes = [dimension.extent for dimension in _inside(scope.node, wide, statement)]
+    sizes += [wide.words] if wide.words > 1 else []
     array = StateArray(
         name=name,
         type=type.with_lanes(wide.lanes),
-        dimensions=(count,) if count > 1 else (),
-        split=(0,) if count > 1 else (),
+        dimensions=tuple(sizes),
+        split=tuple(range(len(sizes))),
     )
     lanes = StateArray(name=f"{name}.s", type=type, dimensions=(wide.lanes,), split=(0,))
+    if conjunction(scope.node.guard, statement.condition) is not None:
+        initial = ast.ZeroInitializer()
     declared = _declared_array(scope, array, initial)
     attributes = (*declared.attributes, *scope.dialect.array_attributes(lanes))
     return replace(declared, attributes=attributes)
 
 
-def _each_word(
-    scope: KernelScope, statement: Load | Store
-) -> tuple[TargetExpression, TargetExpression, Callable[[Set], TargetStatement]]:
-    """A word's variable, its place in memory, and what moves all of them."""
-    name, wide = scope.words[statement], scope.wide[statement.tensor]
-    type = statement.type if isinstance(statement, Load) else statement.value.type
-    access = _access(scope, statement, type)
-    count = scope.node.space[-1].extent // wide.pes
-    if count == 1:
-        return Name(name=name), ast.element(access.tensor, access.position), lambda moved: moved
-    word = Name(name=scope.identifiers.fresh("word"))
-    place = ast.element(access.tensor, binary("+", access.position, word))
-
-    def loop(moved: Set) -> TargetStatement:
-        stop = number(count)
-        return ast.For(name=word.name, start=number(0), stop=stop, body=(moved,), unroll=True)
-
-    return ast.element(name, word), place, loop
-
-
-def _word_condition(scope: KernelScope, statement: Load | Store) -> TargetExpression | None:
-    return scope.condition(conjunction(scope.node.guard, statement.condition))
-
-
-def _loaded_words(scope: KernelScope) -> list[TargetStatement]:
-    """Declarations of all words, with those that are loaded."""
-    statements: list[TargetStatement] = []
+def _with_words(
+    scope: KernelScope, dimension: SpaceDimension, loop: TargetStatement
+) -> list[TargetStatement]:
+    """The loop over a dimension between the loads and the stores of words along it."""
+    before: list[TargetStatement] = []
+    after: list[TargetStatement] = []
     for statement in scope.words:
-        condition = _word_condition(scope, statement)
-        initial = None if condition is None else ast.ZeroInitializer()
-        if isinstance(statement, Store):
-            statements.append(_declared_word(scope, statement, initial))
-            continue
-        variable, place, loop = _each_word(scope, statement)
-        if condition is None and isinstance(variable, Name):
-            statements.append(_declared_word(scope, statement, place))
-        else:
-            moved = loop(Set(target=variable, value=place))
-            statements += [_declared_word(scope, statement, initial), *where(condition, [moved])]
-    return statements
-
-
-def _stored_words(scope: KernelScope) -> list[TargetStatement]:
-    statements: list[TargetStatement] = []
-    for statement in scope.words:
-        if isinstance(statement, Store):
-            variable, place, loop = _each_word(scope, statement)
-            moved = loop(Set(target=place, value=variable))
-            statements += where(_word_condition(scope, statement), [moved])
-    return statements
+        if scope.wide[statement.tensor].across == dimension:
+            if isinstance(statement, Store):
+                before.append(_declared_word(scope, statement))
+                after += _moved_words(scope, statement)
+            else:
+                before += _moved_words(scope, statement)
+    return [*before, loop, *after]
 
 
 # --------------------------------------------------------------------------------- registers
@@ -643,10 +653,13 @@ def _stored_words(scope: KernelScope) -> list[TargetStatement]:
 
 def pe_indices(scope: KernelScope) -> tuple[TargetExpression, ...]:
     """The indices of a PE in the arrays that hold the registers of all PEs."""
-    return tuple(
-        binary("-", scope.index(d.name), number(d.minimum)) if d.minimum else scope.index(d.name)
-        for d in scope.node.space
-    )
+    return tuple(pe_index(scope, dimension) for dimension in scope.node.space)
+
+
+def pe_index(scope: KernelScope, dimension: SpaceDimension) -> TargetExpression:
+    """The place of a PE along a dimension, from 0."""
+    index = scope.index(dimension.name)
+    return binary("-", index, number(dimension.minimum)) if dimension.minimum else index
 
 
 def _register(

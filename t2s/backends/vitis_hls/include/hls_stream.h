@@ -137,7 +137,7 @@ public:
     }
 
 private:
-    static const std::size_t STACK = T2S_STACK;  // pages are taken as they are used
+    static const std::size_t STACK = (T2S_STACK) / 4096 * 4096;  // pages are taken as they are used
 
     static void enter() {
         Scheduler &scheduler = get();
@@ -213,6 +213,13 @@ public:
     }
 
     void read(T &token) { token = read(); }
+
+    bool read_nb(T &token) {
+        const bool there = !tokens_.empty();
+        if (there)
+            token = read();
+        return there;
+    }
 
     void write(const T &token) {
         t2s_simulation::Scheduler &scheduler = t2s_simulation::Scheduler::get();
