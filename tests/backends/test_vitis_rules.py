@@ -71,6 +71,15 @@ def root(expression: Any) -> str:
     return expression.name
 
 
+def fields(expression: Any) -> int:
+    """The number of structs around an element: 2 for ``x.s[i].s`` and for ``x[i].s[j].s``."""
+    count = 0
+    while not isinstance(expression, Name):
+        count += isinstance(expression, ast.FieldOf)
+        expression = expression.base
+    return count
+
+
 @dataclass(frozen=True)
 class Emitted:
     """A design with its tree."""
@@ -173,7 +182,7 @@ def partitioned(it: Emitted) -> Broken:
     for function in it.top.functions:
         accesses: dict[str, list[tuple[Any, ...]]] = {}
         for subscript, unrolled in _subscripts(function.body, frozenset()):
-            field = ".s" if isinstance(subscript.base, ast.FieldOf) else ""
+            field = ".s" * fields(subscript.base)
             kinds = tuple(_fixed(index, unrolled) for index in subscript.indices)
             accesses.setdefault(root(subscript) + field, []).append(kinds)
         for declared in found(function.body, ast.Declare):

@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 
 from t2s.backends.kernels import kernel_ast as ast
 from t2s.backends.kernels.channel_io import is_control
 from t2s.backends.kernels.comments import machine_comment
-from t2s.backends.kernels.dialect import TAG, VALUE, Dialect
+from t2s.backends.kernels.dialect import TAG, VALUE, Dialect, StateArray
 from t2s.backends.kernels.digit_counters import DigitCounters
 from t2s.backends.kernels.expressions import Expressions
 from t2s.backends.kernels.machine_memory import (
@@ -29,6 +30,7 @@ from t2s.backends.kernels.machine_memory import (
     machine_tensor,
 )
 from t2s.backends.kernels.operators import Helpers
+from t2s.backends.kernels.registers import LARGEST_REGISTERS
 from t2s.backends.kernels.scope import FileScope, KernelDesign
 from t2s.backends.text.expressions import (
     Do,
@@ -195,15 +197,36 @@ def _held(node: Machine) -> frozenset[str]:
     )
 
 
-def _register(dialect: Dialect, register: Register, name: str) -> ast.Declare:
+def _register(dialect: Dialect, node: Machine, register: Register, name: str) -> ast.Declare:
     shape = tuple(register.shape)
     spelling = dialect.storage_name if shape else dialect.value_name
+    attributes: tuple[str, ...] = ()
+    if shape and dialect.sparse:
+        split = _apart(node, register)
+        array = StateArray(name=name, type=register.type, dimensions=shape, split=split)
+        attributes = dialect.array_attributes(array)
     return ast.Declare(
+        attributes=attributes,
         type=spelling(register.type),
         name=name,
         dimensions=shape,
         initial=dialect.start_of(register, shape),
     )
+
+
+def _apart(node: Machine, register: Register) -> tuple[int, ...]:
+    """The dimensions of a register file whose elements are accessed at once, or that are small."""
+    dimensions = range(len(register.shape))
+    if prod(register.shape) * register.type.bytes <= LARGEST_REGISTERS:
+        return tuple(dimensions)
+    used = [
+        statement.indices
+        for statement in node.statements()
+        if isinstance(statement, graph.RegisterRead | graph.RegisterWrite)
+        and statement.register == register.name
+    ]
+    constants = [{i[at] for i in used if isinstance(i[at], Const)} for at in dimensions]
+    return tuple(at for at in dimensions if len(constants[at]) > 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,7 +347,7 @@ class _Lowering:
     def state(self) -> list[TargetStatement]:
         """Declarations of registers, and of heads that may stay."""
         statements: list[TargetStatement] = [
-            _register(self.dialect, register, self.registers[register.name])
+            _register(self.dialect, self.node, register, self.registers[register.name])
             for register in self.node.registers
             if register.name not in self.unused
         ]
