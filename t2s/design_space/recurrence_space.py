@@ -88,11 +88,13 @@ class RecurrencePoint:
 class RecurrenceDatapath:
     """A design of a single PE: its DSP blocks, and what its iterations wait for.
 
-    ``others`` are the blocks of Funcs that pick elements out of the recurrence.
+    ``others`` are the blocks of Funcs that pick elements out of the recurrence; ``reloads`` says
+    whether they load what members have stored.
     """
 
     dsp: Fraction
     others: int
+    reloads: bool
     transports: tuple[Transport, ...]
 
 
@@ -318,8 +320,10 @@ class RecurrenceSpace:
     @property
     def _store(self) -> int:
         """From the last iteration to the end of the run."""
-        stores = self.recurrence.ends_with_output and self.device.memory is None
-        return self.device.store_latency if stores else 0
+        if not self.recurrence.ends_with_output or self.device.memory is not None:
+            return 0
+        again = self._load + self.device.store_latency if self.datapaths[1].reloads else 0
+        return self.device.store_latency + again
 
     def _others(self, pes: Mapping[str, int], lanes: int) -> int:
         """How often a PE runs each iteration of the tracked loops that it has."""

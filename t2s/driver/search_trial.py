@@ -404,6 +404,12 @@ class RecurrenceTrial(SearchTrial):
         return RecurrenceDatapath(
             dsp=dsp_blocks(node, self.device.fabric),
             others=sum(ceil(dsp_blocks(each, self.device.fabric)) for each in others),
+            reloads=any(
+                isinstance(statement, Load) and statement.tensor in members
+                for each in others
+                if isinstance(each, PEArray)
+                for statement in each.body
+            ),
             transports=self.recurrence.transports(latency_of, most),
         )
 

@@ -94,13 +94,13 @@ def check_against(design: Outputs, cycles: int, **options: Any) -> t2s.Found:
 def solved(found: t2s.Found, rows: int, columns: int) -> None:
     inputs = trsm.matrices(rows, columns)
     result = t2s.simulate(found.design, inputs)
-    np.testing.assert_allclose(inputs["L"] @ result.outputs["U"], inputs["A"], rtol=1e-4)
+    np.testing.assert_allclose(inputs["L"] @ result.outputs["U"], inputs["A"], rtol=1e-4, atol=1e-5)
 
 
 def factored(found: t2s.Found, *sizes: int) -> None:
     inputs = lu.matrices(*sizes)
     result = t2s.simulate(found.design, inputs)
-    np.testing.assert_allclose(lu.product(result.outputs["O"]), inputs["A"], rtol=1e-4)
+    np.testing.assert_allclose(lu.product(result.outputs["O"]), inputs["A"], rtol=1e-4, atol=1e-5)
 
 
 def orthogonal(found: t2s.Found, sizes: Any) -> None:
@@ -140,13 +140,18 @@ def test_the_designs_of_the_examples() -> None:
     middle = Table(array=(4, 6), tiles=(4, 4), batch=(4, 4), batches=(2, 2))
     for sizes, cycles in ((pairhmm.TINY, 292), (middle, 1255)):
         likely(check_against(pairhmm.design(sizes), cycles, seconds=300), sizes)
+
+
+@pytest.mark.slow
+def test_many_tables_of_a_design_that_is_too_large_to_try_all() -> None:
+    """The points that interleave enough tables are tried first."""
     large = Table(array=(8, 24), tiles=(16, 16), batch=(14, 14), batches=(2, 2))
-    assert check_against(pairhmm.design(large), 210_000, seconds=120).gap < 0.05
+    assert check_against(pairhmm.design(large), 210_000, seconds=60).gap < 0.05
 
 
 def test_recurrences_that_users_write() -> None:
     for name, case in WRITTEN.items():
-        found = t2s.search(case.make(), dsp=8, seconds=3, progress=False)
+        found = t2s.search(case.make(), dsp=8, seconds=1, progress=False)
         inputs = random_inputs(found.design, around=1.0)
         result = t2s.simulate(found.design, inputs, device="arria10")
         assert (name, result.cycles) == (name, found.cycles)
@@ -155,8 +160,8 @@ def test_recurrences_that_users_write() -> None:
 
 
 def test_random_points() -> None:
-    check_random_points(without_directives(trsm.design(5, 6)), 4)
-    check_random_points(without_directives(pairhmm.design()), 3, seed=1)
+    check_random_points(without_directives(trsm.design(5, 6)), 3)
+    check_random_points(without_directives(pairhmm.design()), 2, seed=1)
     for case in WRITTEN.values():
         check_random_points(case.make(), 6)
 
@@ -166,14 +171,14 @@ def test_many_random_points() -> None:
     sizes = Table(array=(3, 5), tiles=(2, 2), batch=(3, 2))
     for device in (ARRIA, ODD, ODD.with_memory("ddr4-2133x2")):
         for case in WRITTEN.values():
-            check_random_points(case.make(), 60, seed=2, device=device)
+            check_random_points(case.make(), 15, seed=2, device=device)
         for design in (
             trsm.design(6, 10),
             lu.design(3, 5, 4),
             qr.design(qr.Sizes(rows=4, columns=5, batch=3)),
             pairhmm.design(sizes),
         ):
-            check_random_points(without_directives(design), 30, seed=3, device=device)
+            check_random_points(without_directives(design), 6, seed=3, device=device)
 
 
 def test_the_best_of_all_points(tmp_path: Path) -> None:
