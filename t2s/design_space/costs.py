@@ -318,11 +318,8 @@ class PointCosts:
         return self._accesses(own, pes, adjacent, width)
 
     def _accesses(self, units: Columns, pes: Columns, adjacent: Any, width: Columns) -> Columns:
-        """The accesses of so many PEs, of which some along the last loop in space share a word."""
-        last = pes.shape[1] - 1 - np.argmax(pes[:, ::-1] > 1, axis=1) if pes.size else 0
-        rows = np.arange(len(pes))
-        shared = pes[rows, last] if pes.size else np.ones_like(units)
-        shared = np.where(adjacent[rows, last], shared & -shared, 1) if pes.size else shared
+        """The accesses of so many PEs, of which some along one loop in space share a word."""
+        shared = np.where(adjacent, pes & -pes, 1).max(axis=1, initial=1)
         shared = np.maximum(1, np.minimum(shared, LARGEST_WORD // width))
         found: Columns = -(-units // shared)
         return found
@@ -466,21 +463,22 @@ class PointCosts:
             waits &= len(self.contraction.reductions) > 0
             waiting = self._ram(np.where(waits, held + 1, 0), bits)
             width = vector * self.contraction.type.bytes
+            interval = self._unit_cycles(width)
             # without those FIFOs the PE beside the unloader waits: for memory, and for the first
             # result of the last PE, which starts later and whose results have to come back
             hops = np.where(pes > 1, pes - 1, 0).sum(axis=1)
             latency = self._of_datapath(nest.lanes, lambda each: each.latency)
             late = np.maximum(0, held - latency - _ROOM_OF_GATHERED)
-            stalls = np.maximum(self._moving(late * width, width), late * self._unit_cycles(width))
+            stalls = np.maximum(self._moving(late * width, width), (late - 1) * interval)
             back = np.where(skew > 0, skew + hops + held - latency - _ROOM_OF_GATHERED, 0)
             stalls = np.where(waits | (late == 0), 0, np.maximum(stalls, back) - held)
             return DrainCosts(
                 bytes=stored * nest.bytes,
                 widest=width,
                 lines=self._lines(stored // vector, width, np.ones_like(array)),
-                tail=np.maximum(0, array * held // vector * self._unit_cycles(width) - held),
+                tail=np.maximum(0, (array * held // vector - 1) * interval + 1 - held),
                 stalls=np.maximum(0, stalls),
-                streamed=stored // vector * self._unit_cycles(width),
+                streamed=(stored // vector - 1) * interval + 1,
                 hops=np.where(pes > 1, pes, 0).sum(axis=1),
                 ram=array * waiting + self._ram(burst, vector * self._bits),
                 legal=(array > 1) & (bits == self._bits),
@@ -495,7 +493,8 @@ class PointCosts:
         late = np.maximum(0, held - self._depth(drain, held) - nest.after)
         width = nest.bytes
         port = self._stores(nest, array)
-        stalls = np.maximum(self._moving(late * array * width, width), late * port)
+        leaving = np.maximum(self._moving(array * held * width, width), (held - 1) * port + 1)
+        stalls = np.maximum(self._moving(late * array * width, width), (late - 1) * port)
         stalls = stalls - held - 4 * skew
         every = np.ones(len(self.contraction.outputs), bool)
         run = self._run(nest, every, frozenset(filter(None, self.contraction.stored[-1:])), False)
@@ -503,7 +502,9 @@ class PointCosts:
             bytes=stored * width,
             widest=width,
             lines=self._lines(stored, width, run),
-            tail=np.maximum(0, np.maximum(self._moving(array * held * width, width), port) - held),
+            tail=np.maximum(
+                0, np.maximum(self._moving(array * held * width, width), of_port) - held
+            ),
             stalls=np.maximum(0, stalls),
             streamed=(stored // array - 1) * port,
             hops=np.zeros_like(array),
