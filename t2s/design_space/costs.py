@@ -502,9 +502,7 @@ class PointCosts:
             bytes=stored * width,
             widest=width,
             lines=self._lines(stored, width, run),
-            tail=np.maximum(
-                0, np.maximum(self._moving(array * held * width, width), of_port) - held
-            ),
+            tail=np.maximum(0, leaving - held),
             stalls=np.maximum(0, stalls),
             streamed=(stored // array - 1) * port,
             hops=np.zeros_like(array),
