@@ -166,8 +166,18 @@ class Recurrence:
     @property
     def steps(self) -> int:
         """Iterations of the nest, or of its box if that is too large to count."""
-        boxed = prod(loop.extent for loop in self.loops if loop not in self.tracked)
-        return boxed * int(self.inside.sum())
+        tracked = int(self.inside.sum()) if self.is_counted else self.box
+        return tracked * prod(loop.extent for loop in self.loops if loop not in self.tracked)
+
+    @property
+    def box(self) -> int:
+        """Iterations of the box of the tracked loops."""
+        return prod(loop.extent for loop in self.tracked)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether that is small enough to tell iterations apart."""
+        return self.box <= MOST_COUNTED
 
     @property
     def coupled(self) -> tuple[RecurrenceLoop, ...]:
@@ -180,9 +190,9 @@ class Recurrence:
 
     @cached_property
     def inside(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which iterations of the box of the tracked loops exist."""
+        """Which iterations of the box of the tracked loops exist; one for all if not counted."""
         shape = [loop.extent for loop in self.tracked]
-        if prod(shape) > MOST_COUNTED:
+        if not self.is_counted:
             return np.ones([1] * len(shape), bool)
         inside = np.ones(shape, bool)
         axes = self.axes(self.tracked)
@@ -204,7 +214,8 @@ class Recurrence:
         named = index_names(condition) - {loop.name for loop in self.tracked}
         others = [loop for loop in self.loops if loop.name in named]
         shape = [*self.inside.shape, *(loop.extent for loop in others)]
-        if not _is_static(condition) or len(others) < len(named) or prod(shape) > MOST_COUNTED:
+        is_known = _is_static(condition) and len(others) == len(named)
+        if not (is_known and self.is_counted and prod(shape) <= MOST_COUNTED):
             return np.zeros_like(self.inside)
         axes = self.axes([*self.tracked, *others])
         with np.errstate(all="ignore"):

@@ -237,7 +237,7 @@ class RecurrenceSpace:
         """PEs that have iterations."""
         pes, tracked = dict(rows), {loop.name for loop in self.recurrence.tracked}
         others = prod(along for name, along in rows if name not in tracked)
-        if not self._is_counted:
+        if not self.recurrence.is_counted:
             return prod(pes.values())
         held = _by_pe(self.recurrence.inside, self._along(pes), 0)
         return others * int((held.sum(axis=1) > 0).sum())
@@ -248,11 +248,6 @@ class RecurrenceSpace:
         return ceil(self.count(rows) * datapath.dsp) + datapath.others
 
     # bounds
-
-    @property
-    def _is_counted(self) -> bool:
-        tracked = self.recurrence.tracked
-        return self.recurrence.inside.size == prod(loop.extent for loop in tracked)
 
     def _along(self, pes: Mapping[str, int]) -> list[int | None]:
         """The PEs along each tracked loop, ``None`` for one in time."""
@@ -267,7 +262,7 @@ class RecurrenceSpace:
         """A bound for all points with these PEs and vectors."""
         recurrence, pes, load, store = self.recurrence, dict(rows), self._load, self._store
         others = self._others(pes, lanes)
-        if not self._is_counted:
+        if not self.recurrence.is_counted:
             if any(loop.coupled for loop in recurrence.loops):
                 return store + others
             return store + others * prod(
@@ -292,7 +287,7 @@ class RecurrenceSpace:
         """The costs of a point."""
         moved, traffic, widest = self.bytes(point)
         bound = max(self.least(point.rows, point.lanes), self._moving(moved, widest))
-        if self._is_counted and self.recurrence.inside.size <= MOST_SCHEDULED:
+        if self.recurrence.box <= MOST_SCHEDULED:
             bound = expected = max(bound, self._scheduled(point))
         else:
             together = prod(count for _, count in point.interleaved)

@@ -1,10 +1,10 @@
 """``search``: the best design of a Func within a budget, with a bound for all others.
 
-In goes a Func without directives, a sum over a box (``design_space/contraction.py``); out comes a
-``Found`` (``search_result.py``): the best design as a Func with directives, its exact cycles, and a
-lower bound on those of every design of the space (``design_space/space.py``).  Points are timed by
-the simulator in the order of their bounds, so that the search can stop as soon as no other point
-can be better.
+In goes a Func without directives, a sum over a box (``design_space/contraction.py``), or outputs
+of a recurrence (``design_space/recurrence.py``).  Out comes a ``Found`` (``search_result.py``): the
+best design as a Func with directives, its exact cycles, and a lower bound on those of every design
+of the space.  Points are timed by the simulator in the order of their bounds, so that the search
+can stop as soon as no other point can be better.
 """
 
 from __future__ import annotations

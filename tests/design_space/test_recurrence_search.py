@@ -217,6 +217,14 @@ def test_budgets_that_nothing_fits() -> None:
     assert (found.best.dsp <= dsp, found.best.ram <= ram) == (True, True)
 
 
+def test_a_nest_that_is_too_large_to_count() -> None:
+    """Its bound is that of the steps of a PE."""
+    space, _ = space_of(prefix_sums(2, 5_000_000), dsp=4)
+    assert not space.recurrence.is_counted
+    least = min(space.costs(each).bound for f in space.families() for each in space.points(f))
+    assert least == space.families()[0].bound == 2_500_000 + ARRIA.store_latency
+
+
 def _two_recurrences() -> Func:
     again, s = Func("again", type=Float(32)), prefix_sums(4, 5)
     b, i = t2s.variables("b i")
