@@ -156,11 +156,11 @@ class PointCosts:
         # the first PE begins and ends before those behind it
         behind = [load.streamed - load.fill + load.begun for load in of_buffers]
         first = np.maximum.reduce([begun + steps, *behind])
-        last = np.maximum.reduce([fill + steps, *(load.streamed for load in of_buffers)])
-        last = np.maximum.reduce([last, *(each + skew for each in (first, *others))])
+        full = np.maximum.reduce([fill + steps, *(load.streamed for load in of_buffers)])
+        last = np.maximum.reduce([full, *(each + skew for each in (first, *others))])
         computed = np.maximum.reduce([first + left.tail, last + left.hops, left.streamed])
-        of_first = of_first + np.maximum.reduce([last - skew, first, *others])
-        bound = nest.after + np.maximum(latency + computed, of_first)
+        with_first = of_first + np.maximum.reduce([full, first, *others])
+        bound = nest.after + np.maximum(latency + computed, with_first)
         loading = self._latency_of_loads + self._moving(loaded, widest)
         bound = np.maximum(bound, np.where(loaded > 0, nest.after + loading, 0))
         moving = self._moving(moved, np.maximum(widest, left.widest))
