@@ -40,6 +40,7 @@ from t2s.loops.tensor_access import (
 )
 from t2s.sparse_repr.concrete.ir import Assign, Forall, Statement, Where, loops_of, result_of
 from t2s.sparse_repr.concrete.merge import Leaf, Merge, expression_of, merge_of
+from t2s.sparse_repr.functions import Function
 from t2s.sparse_repr.notation.ir import Access
 from t2s.sparse_repr.notation.support import StoredValue, StoredValues
 
@@ -432,7 +433,9 @@ class _LoopValues(StoredValues[Expr, Expr]):
     def number(self, number: float | int) -> Expr:
         return Const(value=_computed_in(self.type, number), type=self.type)
 
-    def apply(self, operator: Op, *operands: Expr) -> Expr:
+    def apply(self, operator: Op | Function, *operands: Expr) -> Expr:
+        if isinstance(operator, Function):
+            return operator.expression(*operands)
         return apply(operator, *operands)
 
     def zero_unless(self, where: Expr, value: Expr) -> Expr:

@@ -16,6 +16,7 @@ from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.walk import Term, walk
 from t2s.sparse_repr.formats import Format
+from t2s.sparse_repr.functions import Function
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 
 
@@ -56,6 +57,15 @@ class Negative(Term):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unary(Term):
+    """A function of one value; where only ``stored``, it is zero at all other coordinates."""
+
+    function: Function
+    value: Expression
+    stored: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sum(Term):
     """The sum of an expression over index variables."""
 
@@ -63,7 +73,7 @@ class Sum(Term):
     value: Expression
 
 
-Expression = Access | Number | Combine | Negative | Sum
+Expression = Access | Number | Combine | Negative | Unary | Sum
 
 ADDITIVE = (Op.ADD, Op.SUBTRACT)
 EXTREMES = (Op.MINIMUM, Op.MAXIMUM)
@@ -123,7 +133,7 @@ def free_variables(value: Expression) -> tuple[str, ...]:
             names = variables
         case Number():
             names = ()
-        case Negative(value=inner):
+        case Negative(value=inner) | Unary(value=inner):
             names = free_variables(inner)
         case Combine(left=left, right=right):
             names = (*free_variables(left), *free_variables(right))
@@ -169,6 +179,9 @@ def _print(value: Expression, level: int) -> str:
         case Negative(value=inner):
             text = f"-{_print(inner, 3)}"
             return f"({text})" if level > 0 else text
+        case Unary(function=function, value=inner, stored=stored):
+            text = f"{function.value}({_print(inner, 0)})"
+            return f"stored({text})" if stored else text
         case Sum(variables=variables, value=inner):
             return f"sum({','.join(variables)}, {_print(inner, 0)})"
         case Combine(operator=operator, left=left, right=right) if operator in EXTREMES:
