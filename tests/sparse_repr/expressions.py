@@ -49,10 +49,14 @@ def formats(draw: st.DrawFn, order: int, kinds: str) -> Format:
 
 @st.composite
 def expressions(draw: st.DrawFn, leaves: tuple[str, ...], depth: int) -> str:
-    """Sums, products and, rarely, quotients of accesses and small numbers."""
+    """Sums, products and, rarely, quotients and functions of accesses and small numbers."""
     if depth == 0:
         number = draw(st.integers(0, 9)) == 0
         return str(draw(st.integers(1, 4))) if number else draw(st.sampled_from(leaves))
+    if draw(st.integers(0, 9)) == 0:
+        inner = draw(expressions(leaves, depth - 1))
+        call = f"{draw(st.sampled_from(('relu', 'abs', 'tanh', 'sigmoid')))}({inner})"
+        return f"stored({call})" if draw(st.booleans()) else call
     operator = draw(st.sampled_from("**++-*+*-*" * 2 + "/"))
     left = draw(expressions(leaves, draw(st.integers(0, depth - 1))))
     right = draw(expressions(leaves, draw(st.integers(0, depth - 1))))

@@ -139,7 +139,7 @@ def test_types_of_functions() -> None:
         ("H(i,j) = foo(X(i,j))", "a function: min, max, relu, abs, exp, log, tanh, sigmoid, gelu"),
         ("H(i,j) = exp(X(i,j), 2)", "exp takes one value"),
         ("H(i,j) = exp()", "expected: a tensor, a number"),
-        ("H(i) = exp(i)", "i is a loop variable and a scalar"),
+        ("H(i) = exp(i)", "a tensor named exp needs another name"),
         ("H(i,j) = stored(X(i,j))", r"stored\(X\(i,j\)\) is not of a function"),
         ("H(i) = stored(exp(sum(k, X(i,k))))", "assign the sum to a tensor first"),
     ],

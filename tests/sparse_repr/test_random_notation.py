@@ -25,6 +25,8 @@ REFUSALS = "|".join(
         "no loop over . to skip in",
         "is not right inside of the one over",
         "twice\n",
+        "whose value depends on what is stored",
+        "is not computed in vectors",
     ]
 )
 """What may be wrong with a random schedule: splits, skips, fused loops, parts that occur twice."""

@@ -52,12 +52,19 @@ def _check_scalars(
     for access in occurrences:
         if not access.variables and access.tensor in variables:
             name = access.tensor
+            called = [
+                term.function.value
+                for term in walk(value)
+                if isinstance(term, Unary) and term.value == access
+            ]
             raise UserError(
                 f"{name} is a loop variable and a scalar in {text}",
                 location=location,
                 expected="another name for the scalar",
                 given=name,
-                hint=f"to compute with the coordinate, give it as a tensor over {name} that holds "
+                hint=f"{called[0]} is a function: a tensor named {called[0]} needs another name"
+                if called
+                else f"to compute with the coordinate, give it as a tensor over {name} that holds "
                 "np.arange of its extent",
             )
 
