@@ -104,6 +104,30 @@ def test_functions_in_expressions() -> None:
         padded.simulate({"X": small})
 
 
+def test_a_search_leaves_the_formats_that_a_function_sees() -> None:
+    text, few = "y(i) = stored(exp(A(i,j)*x(j)*x(j)))*B(i,j)", (A[:2, :4] != 0) * 0.5
+    assignment = sparse.parse(text, {"A": "ds", "B": "ds"})
+    inputs = {"A": few, "B": few, "x": np.ones(4)}
+    found = sparse.search(assignment, inputs, fixed=["x", "y"], directives=["precompute"], lanes=1)
+    assert {point.formats["A"].split(":")[0] for point in found.points} == {"ds"}
+    assert len({point.formats["B"] for point in found.points}) > 1
+    assert not any("precompute(A" in point.schedule for point in found.points)
+
+
+def test_functions_in_the_loops_of_a_plan() -> None:
+    i, k = t2s.Var("i"), t2s.Var("k")
+    C, (x, b, y) = sparse.Tensor("C", "dd"), (sparse.Tensor(name, "d") for name in "xby")
+    product = sparse.summation(C[i, k] * x[k], k)
+    schedule = sparse.Schedule().map(C[i, k] * x[k], t2s.external.blas.dgemv)
+    inputs = {"C": A / 100, "x": np.arange(5.0), "b": -np.arange(6.0)}
+    y[i] = sparse.relu(b[i] + 3) - abs(b[i]) + product
+    expected = np.maximum(3 + inputs["b"], 0) + inputs["b"] + inputs["C"] @ inputs["x"]
+    np.testing.assert_allclose(sparse.compile(y, schedule).run(inputs).output, expected)
+    y[i] = sparse.tanh(b[i]) + product
+    with pytest.raises(UnsupportedError, match="loops do not compute tanh yet"):
+        sparse.compile(y, schedule).run(inputs)
+
+
 def test_functions_of_python() -> None:
     i, j = t2s.Var("i"), t2s.Var("j")
     T, H = sparse.Tensor("T", "ds"), sparse.Tensor("H", "ds")

@@ -86,6 +86,7 @@ from t2s.sparse_repr.notation.ir import (
     accesses,
     all_variables,
     print_expression,
+    seen_patterns,
     variables_of,
 )
 
@@ -415,9 +416,7 @@ def _of_padding(term: object) -> bool:
 
 def _check_not_stored(value: Expression, split: SplitVariable) -> None:
     """Refuse vectors of ``stored(f(...))``, which store more elements than the operand."""
-    for term in walk(value):
-        if not isinstance(term, Unary) or not term.stored or term.function.keeps_zero:
-            continue
+    for term in seen_patterns(value):
         if split.variable in variables_of(term):
             raise UnsupportedError(
                 f"{print_expression(term)} is not computed in vectors, which have zeros too"

@@ -28,11 +28,11 @@ from t2s.sparse_repr.notation.ir import (
     Negative,
     Sum,
     TensorDeclaration,
-    Unary,
     accesses,
     all_variables,
     free_variables,
     print_expression,
+    seen_patterns,
     variables_of,
 )
 from t2s.sparse_repr.notation.legality import make_assignment
@@ -59,17 +59,16 @@ def precompute(
 
 def _check_outside_of_stored(value: Expression, directive: Precompute) -> None:
     """Refuse parts of ``stored(f(...))``: the workspace might store other elements."""
-    for term in walk(value):
-        if isinstance(term, Unary) and term.stored and not term.function.keeps_zero:
-            inside = walk(_gathered(term.value, directive.value))
-            if any(inner == directive.value for inner in inside):
-                raise UserError(
-                    f"precompute takes a part of {print_expression(term)}, whose value depends on"
-                    " what is stored",
-                    location=directive.location,
-                    expected="a part that has all of stored(...), or nothing of it",
-                    given=print_expression(directive.value),
-                )
+    for term in seen_patterns(value):
+        inside = walk(_gathered(term.value, directive.value))
+        if any(inner == directive.value for inner in inside):
+            raise UserError(
+                f"precompute takes a part of {print_expression(term)}, whose value depends on"
+                " what is stored",
+                location=directive.location,
+                expected="a part that has all of stored(...), or nothing of it",
+                given=print_expression(directive.value),
+            )
 
 
 def _declaring(assignment: Assignment, tensor: TensorDeclaration) -> Assignment:

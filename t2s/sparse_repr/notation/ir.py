@@ -126,6 +126,15 @@ def variables_of(value: Term) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for access in accesses(value) for name in access.variables))
 
 
+def seen_patterns(value: Term) -> tuple[Unary, ...]:
+    """The functions whose values depend on what is stored, as ``stored(exp(A(i,j)))`` does."""
+    return tuple(
+        term
+        for term in walk(value)
+        if isinstance(term, Unary) and term.stored and not term.function.keeps_zero
+    )
+
+
 def free_variables(value: Expression) -> tuple[str, ...]:
     """The variables that occur outside of the sums over them, in order of first occurrence."""
     match value:
