@@ -189,5 +189,7 @@ def test_where_functions_are_refused() -> None:
     )
     with pytest.raises(UnsupportedError, match="is not computed in vectors"):
         sparse.compile(stored, "vectorize(j, 4)")
+    with pytest.raises(UnsupportedError, match="Capstan does not compute exp"):
+        sparse.compile(sparse.parse("y(i) = exp(x(i))"), target="capstan")
     with pytest.raises(UserError, match="a semiring has no exp"):
         sparse.compile(sparse.parse("y(i) = exp(x(i))"), semiring=sparse.MAX_PLUS)

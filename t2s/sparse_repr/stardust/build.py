@@ -495,7 +495,7 @@ def check_supported(assignment: Assignment, schedule: Schedule) -> None:
             )
         if isinstance(term, Unary):
             raise UnsupportedError(
-                f"there is a {term.function.value} in the expression",
+                f"Capstan does not compute {term.function.value}",
                 location=assignment.location,
                 expected="additions, subtractions and products",
             )
