@@ -30,6 +30,7 @@ from t2s.sparse_repr.notation.ir import (
     Negative,
     Number,
     Sum,
+    Unary,
     accesses,
     free_variables,
     print_expression,
@@ -406,7 +407,7 @@ class _Normal:
                 return (*self.terms(left), *subtracted)
             case Combine(operator=Op.MULTIPLY, left=left, right=right) if self.multiplies:
                 return self._product(value, self.terms(left), self.terms(right))
-            case Combine() | Negative():
+            case Combine() | Negative() | Unary():
                 return (Summand(factors=(value,)),)
             case _:
                 assert_never(value)

@@ -62,6 +62,7 @@ from t2s.sparse_repr.notation.ir import (
     Number,
     Sum,
     TensorDeclaration,
+    Unary,
     all_variables,
     print_assignment,
     print_expression,
@@ -585,6 +586,9 @@ def _largest(parts: tuple[Assignment, ...], binding: Binding) -> int:
                 range_ = ranges[tensor]
             case Number(value=number):
                 range_ = min(0, int(number)), max(0, int(number))
+            case Unary(value=inner):  # relu or abs, of integers
+                low, high = visit(inner)
+                range_ = 0, max(-low, high)
             case Negative(value=inner):
                 low, high = visit(inner)
                 range_ = -high, -low

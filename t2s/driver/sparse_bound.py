@@ -26,7 +26,7 @@ from t2s.sparse_repr.concrete.ir import (
     result_of,
 )
 from t2s.sparse_repr.formats import Part
-from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative
+from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative, Unary
 from t2s.sparse_repr.tensors.tensor import SparseTensor
 
 MOST_TUPLES = 1 << 23
@@ -234,7 +234,7 @@ def _products(value: Expression) -> list[tuple[Access, ...]]:
     match value:
         case Access():
             return [(value,)] if value.variables else [()]
-        case Negative(value=inner):
+        case Negative(value=inner) | Unary(value=inner):
             return _products(inner)
         case Combine(operator=Op.MULTIPLY, left=left, right=right):
             return [(*a, *b) for a, b in product(_products(left), _products(right))]

@@ -33,7 +33,7 @@ from t2s.driver.sparse_space import (
 from t2s.sparse_repr.binding import check_names
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.formats import Format, csf
-from t2s.sparse_repr.notation.ir import Assignment, accesses
+from t2s.sparse_repr.notation.ir import Assignment, accesses, seen_patterns
 from t2s.sparse_repr.notation.legality import extents_of
 from t2s.sparse_repr.notation.parse import parse_assignment, parse_format
 from t2s.sparse_repr.notation.symbols import Tensor
@@ -223,9 +223,11 @@ def _space(
     tensors = {name: tensor(inputs[name]) for name in read_names}
     extents = extents_of(assignment, {name: operand.shape for name, operand in tensors.items()})
     letters: dict[str, tuple[str, ...]] = {}
+    seen = seen_patterns(assignment.value)
+    observed = {access.tensor for term in seen for access in accesses(term)}
     for name in names:
         declared = assignment.tensor(name).format
-        if name in listed:
+        if name in listed or name in observed:
             letters[name] = ()
         elif name == assignment.result.tensor:
             letters[name] = letters_of_result(declared, len(assignment.result.variables), levels)

@@ -25,6 +25,7 @@ from t2s.sparse_repr.notation.ir import (
     accesses,
     all_variables,
     print_expression,
+    seen_patterns,
 )
 from t2s.sparse_repr.tensors.tensor import SparseTensor
 
@@ -208,8 +209,9 @@ def _unused_name(name: str, taken: list[str]) -> str:
 def _pairs_of_factors(value: Expression) -> list[str]:
     """Products of two factors inside of a product of three or more, as text."""
     pairs: dict[str, None] = {}
+    inside = {inner for seen in seen_patterns(value) for inner in walk(seen)}
     for term in walk(value):
-        factors = _factors(term) if isinstance(term, Combine) else ()
+        factors = _factors(term) if isinstance(term, Combine) and term not in inside else ()
         if len(factors) > 2:
             for left, right in combinations(factors, 2):
                 pairs[f"{print_expression(left)}*{print_expression(right)}"] = None

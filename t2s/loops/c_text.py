@@ -285,6 +285,9 @@ class _Printer:
             return f"!{operands[0]}"
         if operator is Op.NEGATE:
             return _wrapped(f"(-{operands[0]})", type)
+        if operator is Op.ABSOLUTE:  # 0.0 of -0.0
+            (value,) = operands
+            return _wrapped(f"({value} <= 0 ? 0 - {value} : {value})", type)
         left, right = operands
         if operator in (Op.MINIMUM, Op.MAXIMUM):
             sign = "<" if operator is Op.MINIMUM else ">"

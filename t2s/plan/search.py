@@ -50,6 +50,7 @@ from t2s.sparse_repr.notation.ir import (
     Negative,
     Number,
     Sum,
+    Unary,
     accesses,
     print_expression,
 )
@@ -505,6 +506,8 @@ class FixedVariables:
                     terms.append(("number", type(term.value), term.value))
                 case Negative():
                     terms.append("negative")
+                case Unary():
+                    terms.append(("function", term.function, term.stored))
         for name in part.variables:
             numbers.setdefault(name, len(numbers))
         stored = tuple(
@@ -566,7 +569,7 @@ def _groups(value: Expression) -> Iterator[Expression]:
                         inner.add(id(below))
                 if id(term) not in inner:
                     yield term
-            case Sum() | Negative():
+            case Sum() | Negative() | Unary():
                 continue
             case _:
                 if not any(_is_operand(term, other) for other in walk(value)):

@@ -11,7 +11,7 @@ zero times infinity is NaN.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import prod
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from t2s.core.ops import Op
 from t2s.core.types import Type
-from t2s.core.walk import walk
+from t2s.core.walk import Term, walk
 from t2s.sparse_repr.binding import Binding
 from t2s.sparse_repr.concrete.ir import (
     EMPTY,
@@ -30,13 +30,13 @@ from t2s.sparse_repr.concrete.ir import (
     Rescan,
     StageWorkspace,
 )
-from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Number, Sum, accesses
+from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Number, Sum, Unary, accesses
 from t2s.sparse_repr.tensors.tensor import SparseTensor
 
 
 def sums_apart(program: ConcreteProgram, binding: Binding) -> Adaptation:
     """The sums of a program that take fewer cycles as two stages."""
-    if not program.rescans or not _finite(binding):
+    if not program.rescans or not _finite(program, binding):
         return UNKNOWN_SIZES
     paying = (rescan.term for rescan in program.rescans if _pays(rescan, binding))
     return Adaptation(apart=frozenset(paying))
@@ -51,7 +51,7 @@ def stored_temporaries(
         for workspace in program.workspaces
         if workspace.roomy or workspace.padded or workspace.rows
     ]
-    if not workspaces or not _finite(binding):
+    if not workspaces or not _finite(program, binding):
         return adapted
     exact = _divides_by_no_zero(program, binding)
     return replace(
@@ -74,8 +74,7 @@ def _has_empty_rows(workspace: StageWorkspace, binding: Binding) -> bool:
 
 def _divides_by_no_zero(program: ConcreteProgram, binding: Binding) -> bool:
     """Whether all divisors are inputs without zeros: 0 divided by 0 would not stay 0."""
-    values = [*(workspace.value for workspace in program.workspaces), program.value]
-    terms = (term for value in values if value is not None for term in walk(value))
+    terms = _terms_of(program)
     divisors = (t.right for t in terms if isinstance(t, Combine) and t.operator is Op.DIVIDE)
 
     def is_nonzero(divisor: Expression) -> bool:
@@ -108,7 +107,18 @@ def _has_room(access: Access, extents: Mapping[str, int]) -> bool:
     return prod(extents[name] for name in access.variables) <= ROOM
 
 
-def _finite(binding: Binding) -> bool:
+def _terms_of(program: ConcreteProgram) -> Iterator[Term]:
+    values = [*(workspace.value for workspace in program.workspaces), program.value]
+    return (term for value in values if value is not None for term in walk(value))
+
+
+def _finite(program: ConcreteProgram, binding: Binding) -> bool:
+    """Whether operands and functions of them are finite, and zeros count as what is not stored."""
+    for term in _terms_of(program):
+        if isinstance(term, Unary):
+            observes = term.stored and not term.function.keeps_zero
+            if observes or not term.function.is_finite:
+                return False
     kind: Type = binding.type
     return not kind.is_float or all(np.isfinite(o.values).all() for o in binding.given.values())
 

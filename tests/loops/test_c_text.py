@@ -187,6 +187,14 @@ def test_tiles_of_eight(extent: int, tmp_path: Path) -> None:
 
 
 @needs_compiler
+def test_functions_of_one_value(tmp_path: Path) -> None:
+    plan = sparse.compile(sparse.parse("A(i) = abs(B(i)) - 3*relu(B(i))"), "assume(1 == 1)")
+    inputs = {"B": np.array([-2.5, -0.0, 0.0, -np.inf, 4.0])}
+    np.testing.assert_array_equal(plan.run(inputs).output, [2.5, 0, 0, np.inf, -8])
+    _right(plan, tmp_path, inputs)
+
+
+@needs_compiler
 @pytest.mark.parametrize("text", ["A(i,j) = B(i,j)+C(i,j)", "A(i,j) = B(i)+C(i,j)"])
 def test_functions_that_overwrite(text: str, tmp_path: Path) -> None:
     steps = [(_data(name), external.call.StepOf(tensor=name, mode=0)) for name in "yx"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,21 +49,29 @@ def formats(draw: st.DrawFn, order: int, kinds: str) -> Format:
 
 
 @st.composite
-def expressions(draw: st.DrawFn, leaves: tuple[str, ...], depth: int) -> str:
-    """Sums, products and, rarely, quotients of accesses and small numbers."""
+def expressions(
+    draw: st.DrawFn, leaves: tuple[str, ...], depth: int, functions: Sequence[str] = ()
+) -> str:
+    """Sums, products and, rarely, quotients and functions of accesses and small numbers."""
     if depth == 0:
         number = draw(st.integers(0, 9)) == 0
         return str(draw(st.integers(1, 4))) if number else draw(st.sampled_from(leaves))
+    if functions and draw(st.integers(0, 7)) == 0:
+        inner = draw(expressions(leaves, depth - 1, functions))
+        call = f"{draw(st.sampled_from(functions))}({inner})"
+        return f"stored({call})" if draw(st.booleans()) else call
     operator = draw(st.sampled_from("**++-*+*-*" * 2 + "/"))
-    left = draw(expressions(leaves, draw(st.integers(0, depth - 1))))
-    right = draw(expressions(leaves, draw(st.integers(0, depth - 1))))
+    left = draw(expressions(leaves, draw(st.integers(0, depth - 1)), functions))
+    right = draw(expressions(leaves, draw(st.integers(0, depth - 1)), functions))
     if operator == "-" and draw(st.integers(0, 2)) == 0:
         return f"{draw(st.sampled_from(('min', 'max')))}({left},{right})"
     return f"({left}{operator}{right})"
 
 
 @st.composite
-def cases(draw: st.DrawFn, *, extent: int = 3, zero: bool = True) -> Case:
+def cases(
+    draw: st.DrawFn, *, extent: int = 3, zero: bool = True, functions: Sequence[str] = ()
+) -> Case:
     """Up to five operands of up to four modes, in all level kinds and all orders of loops."""
     variables = VARIABLES[: draw(st.integers(1, 4))]
     stored: dict[str, Format] = {}
@@ -71,7 +80,7 @@ def cases(draw: st.DrawFn, *, extent: int = 3, zero: bool = True) -> Case:
         chosen = draw(st.permutations(variables))[: draw(st.integers(0, len(variables)))]
         stored[name] = draw(formats(len(chosen), "dsssdubtl"))
         leaves.append(f"{name}({','.join(chosen)})" if chosen else name)
-    value = draw(expressions(tuple(leaves), draw(st.integers(0, 3))))
+    value = draw(expressions(tuple(leaves), draw(st.integers(0, 3)), functions))
     result = draw(st.permutations(variables))[: draw(st.integers(0, len(variables)))]
     kinds = draw(st.sampled_from(("d", "s", "ds", "dsub")))
     stored["X"] = draw(formats(len(result), kinds))

@@ -17,6 +17,8 @@ from tests.sparse_repr.expressions import Case, cases
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
+FUNCTIONS = ("relu", "abs", "tanh", "sigmoid")
+"""Functions of finite values that are finite."""
 
 REFUSALS = "|".join(
     [
@@ -25,6 +27,8 @@ REFUSALS = "|".join(
         "no loop over . to skip in",
         "is not right inside of the one over",
         "twice\n",
+        "whose value depends on what is stored",
+        "is not computed in vectors",
     ]
 )
 """What may be wrong with a random schedule: splits, skips, fused loops, parts that occur twice."""
@@ -42,7 +46,7 @@ def _kernel_of(case: Case) -> Kernel | None:
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
-@given(case=cases())
+@given(case=cases(functions=FUNCTIONS))
 def test_blocks_and_loops_agree_with_numpy(case: Case) -> None:
     kernel = _kernel_of(case)
     if kernel is None:
@@ -56,7 +60,7 @@ def test_blocks_and_loops_agree_with_numpy(case: Case) -> None:
 
 @pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=SLOW)
-@given(case=cases(extent=2))
+@given(case=cases(extent=2, functions=FUNCTIONS))
 def test_machines_agree_with_numpy(case: Case) -> None:
     kernel = _kernel_of(case)
     if kernel is None:
@@ -67,7 +71,7 @@ def test_machines_agree_with_numpy(case: Case) -> None:
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=SLOW)
-@given(case=cases(), seed=st.integers(0, 999))
+@given(case=cases(functions=FUNCTIONS), seed=st.integers(0, 999))
 def test_infinities_meet_nothing_that_is_not_stored(case: Case, seed: int) -> None:
     """Workspaces of ``precompute`` are tensors of their own, and are left out here."""
     generator = np.random.default_rng(seed)

@@ -30,6 +30,7 @@ from t2s.sparse_repr.blocks.connections import Stream
 from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, ends, pass_done
 from t2s.sparse_repr.blocks.expressions import Formula, cast
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
+from t2s.sparse_repr.functions import Function, evaluate
 from t2s.sparse_repr.semiring import TypedNumber
 
 
@@ -149,9 +150,19 @@ _EVALUATED: dict[Op, Callable[..., Any]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Called(Formula):
+    """A function of one operand."""
+
+    function: Function
+
+    def __call__(self, *operands: Expr) -> Expr:
+        return self.function.expression(*operands)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compute(DiagramBlock):
-    """An operator on streams of values, and on a constant for each of its ``constants``.
+    """An operator or a function on streams of values, and on a constant for each of ``constants``.
 
     Streams take the places of constants that are ``None``, in order; their N stand for the numbers
     in ``absent``, or for zero.  Where there is no result the output is N if ``optional``, else
@@ -160,7 +171,7 @@ class Compute(DiagramBlock):
 
     kind = BlockKind.COMPUTE
 
-    operator: Op
+    operator: Op | Function
     constants: tuple[float | int | None, ...]
     absent: tuple[TypedNumber | None, ...] = ()
     lanes: int = 1
@@ -193,6 +204,8 @@ class Compute(DiagramBlock):
                 for default in self.constants
             ]
             with np.errstate(all="ignore"):
+                if isinstance(self.operator, Function):
+                    return evaluate(self.operator, *full)[()]
                 return _EVALUATED[self.operator](*full)
 
         return (each(apply, operands[0].depth, *operands),)
@@ -209,7 +222,9 @@ class Compute(DiagramBlock):
         }[self.lost]
         absent = self.absent or [None] * len(operands)
         block = Alu(
-            function=_Applied(self.operator, constants, self.lanes),
+            function=_Called(self.operator)
+            if isinstance(self.operator, Function)
+            else _Applied(self.operator, constants, self.lanes),
             missing=tuple(
                 graph.zero(lanes)
                 if constant is None

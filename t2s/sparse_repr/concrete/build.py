@@ -56,6 +56,7 @@ from t2s.sparse_repr.concrete.schedule import (
     Precompute,
     Schedule,
     Skip,
+    SplitVariable,
     Transpose,
     check_once,
 )
@@ -81,9 +82,11 @@ from t2s.sparse_repr.notation.ir import (
     Expression,
     Negative,
     Sum,
+    Unary,
     accesses,
     all_variables,
     print_expression,
+    seen_patterns,
     variables_of,
 )
 
@@ -189,6 +192,7 @@ def _build(
     split = vector_split(schedule, after, names)
     lane = "" if split is None else split.inner
     if split is not None:
+        _check_not_stored(assignment.value, split)
         schedule = with_vector_loops(schedule, split)
         more, after = apply_splits([split], after, exact, splits)
         splits += more
@@ -383,22 +387,44 @@ def _with_hints(error: DiscordantLoops, assignment: Assignment, schedule: Schedu
 def _summed_everywhere(assignments: Sequence[Assignment]) -> set[str]:
     """Variables that are summed over at coordinates where nothing is stored.
 
-    A split dense level is padded with zeros, and a quotient of zeros is NaN.
+    So are those of a split where padding, which is stored, is not summed as zero.
     """
     variables: set[str] = set()
     for assignment in assignments:
         for term in walk(assignment.value):
             if isinstance(term, Sum):
-                divides = any(
-                    isinstance(inner, Combine)
-                    and inner.operator is Op.DIVIDE
-                    and bool(accesses(inner.right))
-                    for inner in walk(term.value)
-                )
+                differs = any(map(_of_padding, walk(term.value)))
                 for name in term.variables:
-                    if divides or is_everywhere(term.value, name, assignment.semiring):
+                    if differs or is_everywhere(term.value, name, assignment.semiring):
                         variables.add(name)
     return variables
+
+
+def _of_padding(term: object) -> bool:
+    """Whether a term may differ from zero at the zeros with which split dense levels are padded.
+
+    A quotient of zeros is NaN.
+    """
+    match term:
+        case Combine(operator=Op.DIVIDE, right=right):
+            return bool(accesses(right))
+        case Unary(function=function, stored=stored):
+            return stored and not function.keeps_zero
+        case _:
+            return False
+
+
+def _check_not_stored(value: Expression, split: SplitVariable) -> None:
+    """Refuse vectors of ``stored(f(...))``, which store more elements than the operand."""
+    for term in seen_patterns(value):
+        if split.variable in variables_of(term):
+            raise UnsupportedError(
+                f"{print_expression(term)} is not computed in vectors, which have zeros too"
+                " where nothing is stored",
+                location=split.location,
+                expected=f"another variable than {', '.join(variables_of(term))}",
+                hint=f"parallelize({split.variable!r}, {split.factor}) makes copies of blocks",
+            )
 
 
 def _split_sums(value: Expression, splits: Sequence[SplitLoop]) -> Expression:
@@ -617,5 +643,7 @@ def _replace_sums(
             return replace(value, left=left, right=_replace_sums(value.right, place, everywhere))
         case Negative():
             return Negative(value=_replace_sums(value.value, place, everywhere))
+        case Unary() if everywhere:
+            return replace(value, value=_replace_sums(value.value, place, everywhere))
         case _:
             return value

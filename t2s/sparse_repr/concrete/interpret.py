@@ -9,7 +9,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from t2s.core.ops import OPERATORS, Op
+from t2s.core.ops import Op
 from t2s.sparse_repr.concrete.ir import (
     Assign,
     ConcreteProgram,
@@ -20,7 +20,8 @@ from t2s.sparse_repr.concrete.ir import (
     Where,
     result_of,
 )
-from t2s.sparse_repr.notation.ir import Access, Combine
+from t2s.sparse_repr.functions import Function, evaluate
+from t2s.sparse_repr.notation.ir import Access, Combine, Unary
 from t2s.sparse_repr.notation.support import StoredValue, StoredValues
 from t2s.sparse_repr.semiring import Semiring
 
@@ -99,7 +100,7 @@ class _Loops:
     semiring: Semiring
     kind: np.dtype[Any]
     there: dict[str, Array] = field(default_factory=dict)
-    vanishing: dict[Combine, bool] = field(default_factory=dict)
+    vanishing: dict[Combine | Unary, bool] = field(default_factory=dict)
 
     def run(self, statement: Statement, at: dict[str, int]) -> None:
         """Run a statement at coordinates of the loops around it."""
@@ -142,7 +143,7 @@ class _PointValues(StoredValues[Any, bool]):
         stored = bool(loops.stored[name][where]) if name in loops.stored else None
         return StoredValue(loops.memory[name][where], stored)
 
-    def apply(self, operator: Op, *operands: Any) -> Any:
+    def apply(self, operator: Op | Function, *operands: Any) -> Any:
         return _apply(operator, *operands)
 
     def zero_unless(self, where: bool, value: Any) -> Any:
@@ -154,14 +155,14 @@ class _PointValues(StoredValues[Any, bool]):
     def either(self, one: bool, other: bool) -> bool:
         return one or other
 
-    def vanishes(self, term: Combine) -> bool:
+    def vanishes(self, term: Combine | Unary) -> bool:
         known = self.loops.vanishing
         if term not in known:
             known[term] = super().vanishes(term)
         return known[term]
 
 
-def _apply(operator: Op, left: Any, right: Any = None) -> Any:
+def _apply(operator: Op | Function, left: Any, right: Any = None) -> Any:
     # Python's operators on scalars of numpy take a tenth of the time of numpy's functions
     match operator:
         case Op.NEGATE:
@@ -174,7 +175,8 @@ def _apply(operator: Op, left: Any, right: Any = None) -> Any:
             return left * right
         case Op.DIVIDE:
             return left / right
-    return OPERATORS[operator].evaluate(left, right)[()]
+    operands = (left,) if isinstance(operator, Function) else (left, right)
+    return evaluate(operator, *operands)[()]
 
 
 def read_view(view: View, source: Array, zero: float = 0) -> Array:

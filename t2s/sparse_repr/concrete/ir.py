@@ -11,10 +11,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+import numpy as np
+
 from t2s.core.location import SourceLocation
 from t2s.core.walk import Term, walk
 from t2s.sparse_repr.formats import Format, Part
-from t2s.sparse_repr.notation.ir import Access, Expression, Sum, accesses, print_expression
+from t2s.sparse_repr.functions import evaluate
+from t2s.sparse_repr.notation.ir import (
+    Access,
+    Expression,
+    Sum,
+    Unary,
+    accesses,
+    print_expression,
+)
+from t2s.sparse_repr.notation.support import vanishes
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 
 
@@ -315,11 +326,39 @@ def print_program(program: ConcreteProgram) -> str:
         for scan in program.rescans
     ]
     lines += [f"zeros of {name} are not stored" for name in program.without_zeros]
+    lines += _functions_of_nothing(program)
     lines += [f"{name} = {value}" for name, value in program.environment]
     lines += [f"{tensor.name} is stored as {tensor.format}" for tensor in program.on_chip]
     for stage in program.stages:
         lines += _lines(stage, 0)
     return "".join(f"{line}\n" for line in lines)
+
+
+def _functions_of_nothing(program: ConcreteProgram) -> Iterator[str]:
+    """The functions that are not zero where their operands, which are sparse, store nothing."""
+    formats = {tensor.name: tensor.format for tensor in program.tensors}
+    formats |= {view.source: view.format for view in program.views}
+    semiring = program.semiring
+    values: list[Expression] = [workspace.value for workspace in program.workspaces]
+    values += [] if program.value is None else [program.value]
+    for value in values:
+        everywhere = "" if vanishes(value, semiring) else ", so all coordinates are visited"
+        for term in dict.fromkeys(term for term in walk(value) if isinstance(term, Unary)):
+            if term.stored or term.function.keeps_zero:
+                continue
+            names = dict.fromkeys(
+                access.tensor
+                for access in accesses(term.value)
+                if access.tensor in formats
+                and not all(level.full for level in formats[access.tensor].levels)
+            )
+            if names and vanishes(term.value, semiring):
+                with np.errstate(all="ignore"):
+                    number = evaluate(term.function, np.float64(0))
+                yield (
+                    f"{print_expression(term)} is {number:g} where {' and '.join(names)}"
+                    f" stores nothing{everywhere}"
+                )
 
 
 def _view(program: ConcreteProgram, view: View) -> str:

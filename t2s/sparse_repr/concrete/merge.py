@@ -23,6 +23,7 @@ from t2s.sparse_repr.notation.ir import (
     Negative,
     Number,
     Sum,
+    Unary,
     accesses,
 )
 from t2s.sparse_repr.notation.support import Rest, annihilators, elsewhere
@@ -73,7 +74,7 @@ def _support(value: Expression, variable: str, semiring: Semiring) -> Iterator[M
                 yield Leaf(access=value)
         case Number():
             return
-        case Negative(value=inner):
+        case Negative(value=inner) | Unary(value=inner):
             yield from _support(inner, variable, semiring)
         case Combine(operator=operator, left=left, right=right):
             strict = annihilators(operator, left, right)

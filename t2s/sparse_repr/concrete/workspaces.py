@@ -32,6 +32,7 @@ from t2s.sparse_repr.notation.ir import (
     all_variables,
     free_variables,
     print_expression,
+    seen_patterns,
     variables_of,
 )
 from t2s.sparse_repr.notation.legality import make_assignment
@@ -46,6 +47,7 @@ def precompute(
     done: list[tuple[Assignment, Precompute | None]] = [(assignment, None)]
     for wanted in schedule.directives:
         if isinstance(wanted, Precompute):
+            _check_outside_of_stored(assignment.value, wanted)
             at = _place_of(wanted, [step for step, _ in done])
             source, directive = done[at]
             workspace, left = _take_out(source, wanted)
@@ -53,6 +55,20 @@ def precompute(
             tensor = workspace.tensor(wanted.workspace)
             done = [(_declaring(step, tensor), directive) for step, directive in done]
     return tuple(done)
+
+
+def _check_outside_of_stored(value: Expression, directive: Precompute) -> None:
+    """Refuse parts of ``stored(f(...))``: the workspace might store other elements."""
+    for term in seen_patterns(value):
+        inside = walk(_gathered(term.value, directive.value))
+        if any(inner == directive.value for inner in inside):
+            raise UserError(
+                f"precompute takes a part of {print_expression(term)}, whose value depends on"
+                " what is stored",
+                location=directive.location,
+                expected="a part that has all of stored(...), or nothing of it",
+                given=print_expression(directive.value),
+            )
 
 
 def _declaring(assignment: Assignment, tensor: TensorDeclaration) -> Assignment:

@@ -9,9 +9,10 @@ from t2s.core.ops import Op
 from t2s.sparse_repr.blocks.alu import Compute, EmptyOperand, Fill, LoadValues, Spread, SumLanes
 from t2s.sparse_repr.blocks.droppers import CoordinateDropper, ValueDropper, ZeroDropper
 from t2s.sparse_repr.blocks.reducers import EmptyFiber, ReduceLists, ReducePoints
+from t2s.sparse_repr.functions import Function
 from t2s.sparse_repr.lowering.diagram import DiagramWire, TokenKind
 from t2s.sparse_repr.lowering.scope import Blocks, LoopLevel, NestScope
-from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative, Number
+from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative, Number, Unary
 from t2s.sparse_repr.notation.support import elsewhere, is_strict, vanishes
 from t2s.sparse_repr.notation.types import combined
 from t2s.sparse_repr.semiring import Semiring, TypedNumber
@@ -24,10 +25,7 @@ def compute(scope: NestScope, value: Expression, result: Access) -> DiagramWire:
     """
     computed = _value(scope, value).operand
     if not isinstance(computed, DiagramWire):
-        by = scope.driver
-        output = _new(scope)
-        scope.blocks.add(Fill(value=computed), [by], [output], scope.region)
-        computed = output
+        computed = _filled(scope, computed)
     if scope.width > 1 and computed.lanes == 1:
         output = _new(scope, lanes=scope.width)
         scope.blocks.add(Spread(lanes=scope.width), [computed], [output], scope.region)
@@ -75,6 +73,14 @@ def _value(scope: NestScope, value: Expression, marked: bool = False) -> _Value:
             return _alu(
                 scope, Op.NEGATE, (operand,), EmptyOperand.ALL, marked, _absent(value, semiring)
             )
+        case Unary(function=function, value=inner, stored=stored):
+            strict = stored and vanishes(inner, semiring)
+            operand = _value(scope, inner, strict or marked)
+            if not isinstance(operand.operand, DiagramWire):
+                operand = _Value(_filled(scope, operand.operand))
+            lost = EmptyOperand.ANY if strict else EmptyOperand.ALL
+            absent = None if strict else _absent(value, semiring)
+            return _alu(scope, function, (operand,), lost, marked, absent)
         case Combine(operator=Op.MULTIPLY, left=left, right=right) if is_strict(value, semiring):
             both = tuple(
                 _value(scope, operand, vanishes(operand, semiring)) for operand in (left, right)
@@ -113,10 +119,15 @@ def _combine(
     result = combined(operator, left, right)
     if result is not None:
         return _Value(result)
-    by = scope.driver
-    dividend = _new(scope)
-    scope.blocks.add(Fill(value=left), [by], [dividend], scope.region)
-    return _alu(scope, operator, (_Value(dividend), both[1]), lost, False)
+    dividend = _Value(_filled(scope, left))
+    return _alu(scope, operator, (dividend, both[1]), lost, False)
+
+
+def _filled(scope: NestScope, number: float | int) -> DiagramWire:
+    """A stream of a number, for every iteration."""
+    output = _new(scope)
+    scope.blocks.add(Fill(value=number), [scope.driver], [output], scope.region)
+    return output
 
 
 def _load(scope: NestScope, access: Access) -> DiagramWire:
@@ -132,7 +143,7 @@ def _load(scope: NestScope, access: Access) -> DiagramWire:
 
 def _alu(
     scope: NestScope,
-    operator: Op,
+    operator: Op | Function,
     operands: tuple[_Value, ...],
     lost: EmptyOperand,
     marked: bool,

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from t2s.core.ops import OPERATORS, Op
+from t2s.sparse_repr.functions import Function
+from t2s.sparse_repr.functions import evaluate as evaluate_operator
 from t2s.sparse_repr.notation.ir import (
     Access,
     Assignment,
@@ -119,8 +122,8 @@ class _Arrays(StoredValues[_NamedAxes, _NamedAxes]):
         where = None if stored is None else diagonal(stored)
         return StoredValue(diagonal(self.arrays[access.tensor]), where)
 
-    def apply(self, operator: Op, *operands: _NamedAxes) -> _NamedAxes:
-        return _elementwise(OPERATORS[operator].evaluate, *operands)
+    def apply(self, operator: Op | Function, *operands: _NamedAxes) -> _NamedAxes:
+        return _elementwise(partial(evaluate_operator, operator), *operands)
 
     def zero_unless(self, where: _NamedAxes, value: _NamedAxes) -> _NamedAxes:
         return _elementwise(np.where, where, value, self.number(self.semiring.zero))

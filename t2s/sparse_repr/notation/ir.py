@@ -16,6 +16,7 @@ from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.walk import Term, walk
 from t2s.sparse_repr.formats import Format
+from t2s.sparse_repr.functions import Function
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 
 
@@ -56,6 +57,15 @@ class Negative(Term):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unary(Term):
+    """A function of one value; where only ``stored``, it is zero at all other coordinates."""
+
+    function: Function
+    value: Expression
+    stored: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sum(Term):
     """The sum of an expression over index variables."""
 
@@ -63,7 +73,7 @@ class Sum(Term):
     value: Expression
 
 
-Expression = Access | Number | Combine | Negative | Sum
+Expression = Access | Number | Combine | Negative | Unary | Sum
 
 ADDITIVE = (Op.ADD, Op.SUBTRACT)
 EXTREMES = (Op.MINIMUM, Op.MAXIMUM)
@@ -116,6 +126,15 @@ def variables_of(value: Term) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for access in accesses(value) for name in access.variables))
 
 
+def seen_patterns(value: Term) -> tuple[Unary, ...]:
+    """The functions whose values depend on what is stored, as ``stored(exp(A(i,j)))`` does."""
+    return tuple(
+        term
+        for term in walk(value)
+        if isinstance(term, Unary) and term.stored and not term.function.keeps_zero
+    )
+
+
 def free_variables(value: Expression) -> tuple[str, ...]:
     """The variables that occur outside of the sums over them, in order of first occurrence."""
     match value:
@@ -123,7 +142,7 @@ def free_variables(value: Expression) -> tuple[str, ...]:
             names = variables
         case Number():
             names = ()
-        case Negative(value=inner):
+        case Negative(value=inner) | Unary(value=inner):
             names = free_variables(inner)
         case Combine(left=left, right=right):
             names = (*free_variables(left), *free_variables(right))
@@ -169,6 +188,9 @@ def _print(value: Expression, level: int) -> str:
         case Negative(value=inner):
             text = f"-{_print(inner, 3)}"
             return f"({text})" if level > 0 else text
+        case Unary(function=function, value=inner, stored=stored):
+            text = f"{function.value}({_print(inner, 0)})"
+            return f"stored({text})" if stored else text
         case Sum(variables=variables, value=inner):
             return f"sum({','.join(variables)}, {_print(inner, 0)})"
         case Combine(operator=operator, left=left, right=right) if operator in EXTREMES:

@@ -17,6 +17,7 @@ from t2s.sparse_repr.notation.ir import (
     Negative,
     Sum,
     TensorDeclaration,
+    Unary,
     accesses,
     free_variables,
     next_named,
@@ -51,14 +52,45 @@ def _check_scalars(
     for access in occurrences:
         if not access.variables and access.tensor in variables:
             name = access.tensor
+            called = [
+                term.function.value
+                for term in walk(value)
+                if isinstance(term, Unary) and term.value == access
+            ]
             raise UserError(
                 f"{name} is a loop variable and a scalar in {text}",
                 location=location,
                 expected="another name for the scalar",
                 given=name,
-                hint=f"to compute with the coordinate, give it as a tensor over {name} that holds "
+                hint=f"{called[0]} is a function: a tensor named {called[0]} needs another name"
+                if called
+                else f"to compute with the coordinate, give it as a tensor over {name} that holds "
                 "np.arange of its extent",
             )
+
+
+def stored_only(value: Expression, location: SourceLocation | None) -> Unary:
+    """A function where its operand stores values, and zero elsewhere: ``stored(exp(A(i,j)))``.
+
+    Raises ``UserError`` for other expressions, and for sums, which do not say where they store.
+    """
+    shown = print_expression(value)
+    if not isinstance(value, Unary):
+        raise UserError(
+            f"stored({shown}) is not of a function",
+            location=location,
+            expected="a function of one value, as in stored(exp(A(i,j)))",
+            given=shown,
+        )
+    if any(isinstance(term, Sum) for term in walk(value)):
+        raise UserError(
+            f"stored({shown}) is of a sum, which may store zeros or not",
+            location=location,
+            expected="a function of tensors, such as T in stored(exp(T(i,j)))",
+            given=shown,
+            hint="assign the sum to a tensor first, whose format says what it stores",
+        )
+    return replace(value, stored=True)
 
 
 def _check_sums(
@@ -98,9 +130,14 @@ def with_semiring(assignment: Assignment, semiring: Semiring) -> Assignment:
     """The assignment over a semiring.  Raises ``UserError`` for operators it does not have."""
     for term in walk(assignment.value):
         lost = isinstance(term, Combine) and term.operator in (Op.SUBTRACT, Op.DIVIDE)
-        if semiring != PLUS_TIMES and (lost or isinstance(term, Negative)):
+        if semiring != PLUS_TIMES and (lost or isinstance(term, Negative | Unary)):
+            lacking = (
+                f"no {term.function.value}"
+                if isinstance(term, Unary)
+                else "no differences and no quotients"
+            )
             raise UserError(
-                "a semiring has no differences and no quotients",
+                f"a semiring has {lacking}",
                 location=assignment.location,
                 expected="sums and products, min and max",
                 given=print_expression(assignment.value),

@@ -11,6 +11,7 @@ from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.sparse_repr.formats import Format, as_format, checked_shape, dense, make_format
+from t2s.sparse_repr.functions import Function
 from t2s.sparse_repr.notation.ir import (
     Access,
     Assignment,
@@ -20,16 +21,18 @@ from t2s.sparse_repr.notation.ir import (
     Number,
     Sum,
     TensorDeclaration,
+    Unary,
     accesses,
 )
-from t2s.sparse_repr.notation.legality import make_assignment
+from t2s.sparse_repr.notation.legality import make_assignment, stored_only
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)|(?P<name>[A-Za-z_]\w*)"
     r"|(?P<mark>[-+*/(),=])|(?P<bad>\S))"
 )
 
-_FUNCTIONS = {"min": Op.MINIMUM, "max": Op.MAXIMUM}
+_EXTREMES = {"min": Op.MINIMUM, "max": Op.MAXIMUM}
+_FUNCTIONS = {function.value: function for function in Function}
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +183,12 @@ class _Parser:
             plain = token.text.isdecimal()
             return Number(value=int(token.text) if plain else float(token.text))
         name = self._take("a tensor, a number or (", "name")
+        if name.text in _EXTREMES and self._next() == "(":
+            return self._extreme(_EXTREMES[name.text])
         if name.text in _FUNCTIONS and self._next() == "(":
-            return self._function(_FUNCTIONS[name.text])
+            return Unary(function=_FUNCTIONS[name.text], value=self._only_operand(name))
+        if name.text == "stored" and self._next() == "(":
+            return stored_only(self._only_operand(name), self.location)
         if name.text == "sum" and self._next() == "(":
             return self._sum_over(name)
         return self._access(name)
@@ -206,7 +213,15 @@ class _Parser:
         two = self.tokens[self.at : self.at + 2]
         return len(two) == 2 and two[0].kind == "name" and two[1].text == mark
 
-    def _function(self, operator: Op) -> Expression:
+    def _only_operand(self, name: _Token) -> Expression:
+        self._take("", "(")
+        value = self._sum()
+        if self._next() == ",":
+            raise self._error(f"an operator or ), as {name.text} takes one value")
+        self._take("an operator or )", ")")
+        return value
+
+    def _extreme(self, operator: Op) -> Expression:
         """``min`` or ``max`` of two or more operands."""
         self._take("", "(")
         value = self._sum()
@@ -224,6 +239,10 @@ class _Parser:
             self._take("", "(")
             while self._next() != ")" or variables:
                 variables.append(self._take("an index variable", "name").text)
+                if self._next() == "(":
+                    self.at = self.tokens.index(name)
+                    known = ", ".join((*_EXTREMES, *_FUNCTIONS, "stored"))
+                    raise self._error(f"a tensor at index variables, or a function: {known}")
                 if self._next() != ",":
                     break
                 self._take("", ",")

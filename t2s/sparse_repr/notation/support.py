@@ -2,7 +2,8 @@
 
 A product is zero where a factor is not stored, and a quotient where its dividend is not, even if
 other operands are infinite or NaN there.  Other operators are evaluated by the operator table, with
-the zero of the semiring for elements that are not stored.
+the zero of the semiring for elements that are not stored.  ``stored(f(x))`` is f where x is stored,
+and zero elsewhere.
 
 ``elsewhere`` says what an expression is where its operands store nothing, which decides where loops
 have to look: ``max(A(i,j), 0)`` is zero wherever A stores nothing, so they visit what A stores;
@@ -21,9 +22,18 @@ from typing import Any, Generic, TypeVar, assert_never
 
 import numpy as np
 
-from t2s.core.ops import OPERATORS, Op, accepts
+from t2s.core.ops import Op, accepts
 from t2s.core.types import Type
-from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative, Number, Sum
+from t2s.sparse_repr.functions import Function, evaluate
+from t2s.sparse_repr.notation.ir import (
+    Access,
+    Combine,
+    Expression,
+    Negative,
+    Number,
+    Sum,
+    Unary,
+)
 from t2s.sparse_repr.notation.types import TYPES, constant, holds
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring, TypedNumber
 
@@ -60,6 +70,11 @@ def elsewhere(
             return _typed(number)
         case Negative(value=inner):
             return _applied(Op.NEGATE, (elsewhere(inner, variable, semiring),), semiring)
+        case Unary(function=function, value=inner, stored=stored):
+            operand = elsewhere(inner, variable, semiring)
+            if stored and operand is Rest.ZERO:
+                return Rest.ZERO
+            return _applied(function, (operand,), semiring)
         case Sum(value=inner):
             term = elsewhere(inner, variable, semiring)
             return term if term is Rest.ZERO else Rest.UNKNOWN
@@ -96,7 +111,7 @@ def _typed_as(number: float | int, _: str) -> TypedNumber:
 
 
 def _applied(
-    operator: Op, operands: tuple[Rest | TypedNumber, ...], semiring: Semiring
+    operator: Op | Function, operands: tuple[Rest | TypedNumber, ...], semiring: Semiring
 ) -> Rest | TypedNumber:
     """An operator on numbers, in every type: zero only if it is that in all of them."""
     if Rest.UNKNOWN in operands:
@@ -109,13 +124,13 @@ def _applied(
 
 
 @lru_cache(maxsize=256)
-def _of_zeros(operator: Op, count: int, semiring: Semiring) -> Rest | TypedNumber:
+def _of_zeros(operator: Op | Function, count: int, semiring: Semiring) -> Rest | TypedNumber:
     """An operator on zeros alone; cached, because every merge lattice asks for it."""
     return _of_numbers(operator, [_typed(semiring.zero)] * count, semiring)
 
 
 def _of_numbers(
-    operator: Op, operands: Sequence[Rest | TypedNumber], semiring: Semiring
+    operator: Op | Function, operands: Sequence[Rest | TypedNumber], semiring: Semiring
 ) -> Rest | TypedNumber:
     results: list[tuple[Type, Any]] = []
     for type in TYPES:
@@ -124,9 +139,10 @@ def _of_numbers(
             for operand in operands
             if isinstance(operand, TypedNumber)
         ]
-        if accepts(operator, type) and all(number is not None for number in numbers):
+        defined = accepts(operator, type) if isinstance(operator, Op) else operator.accepts(type)
+        if defined and all(number is not None for number in numbers):
             with np.errstate(all="ignore"):
-                result = OPERATORS[operator].evaluate(*numbers)
+                result = evaluate(operator, *numbers)
             results.append((type, np.asarray(result, type.numpy)[()]))
     if results and all(number == semiring.zero for _, number in results):
         return Rest.ZERO
@@ -172,8 +188,8 @@ class StoredValues(ABC, Generic[Value, Where]):
         """An operand; the zero of the semiring where it stores nothing."""
 
     @abstractmethod
-    def apply(self, operator: Op, *operands: Value) -> Value:
-        """An operator, already that of the semiring."""
+    def apply(self, operator: Op | Function, *operands: Value) -> Value:
+        """An operator, already that of the semiring, or a function."""
 
     @abstractmethod
     def zero_unless(self, where: Where, value: Value) -> Value:
@@ -205,6 +221,14 @@ class StoredValues(ABC, Generic[Value, Where]):
             case Negative(value=inner):
                 operand = self.value(inner)
                 return replace(operand, value=self.apply(Op.NEGATE, operand.value))
+            case Unary(function=function, value=inner, stored=stored):
+                operand = self.value(inner)
+                result = self.apply(function, operand.value)
+                if not stored:
+                    return StoredValue(result, operand.stored, self.vanishes(value))
+                if operand.there is not None:
+                    result = self.zero_unless(operand.there, result)
+                return StoredValue(result, operand.there)
             case Combine(operator=operator, left=left, right=right):
                 return self._combined(value, operator, self.value(left), self.value(right))
         raise TypeError(f"{value} has no operator")
@@ -226,7 +250,7 @@ class StoredValues(ABC, Generic[Value, Where]):
             return StoredValue(self.zero_unless(presence, result), presence)
         return StoredValue(result, self._any_of(left.stored, right.stored), self.vanishes(term))
 
-    def vanishes(self, term: Combine) -> bool:
+    def vanishes(self, term: Combine | Unary) -> bool:
         """Whether an expression is zero where none of its operands stores anything."""
         return vanishes(term, self.semiring)
 

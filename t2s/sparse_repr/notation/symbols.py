@@ -16,6 +16,7 @@ from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.ops import Op
 from t2s.sparse_repr.formats import Format, as_format, checked_order, checked_shape, dense
+from t2s.sparse_repr.functions import Function
 from t2s.sparse_repr.notation.ir import (
     Access,
     Assignment,
@@ -25,11 +26,12 @@ from t2s.sparse_repr.notation.ir import (
     Number,
     Sum,
     TensorDeclaration,
+    Unary,
     accesses,
     print_assignment,
     print_expression,
 )
-from t2s.sparse_repr.notation.legality import make_assignment
+from t2s.sparse_repr.notation.legality import make_assignment, stored_only
 
 
 class Notation:
@@ -69,6 +71,9 @@ class Notation:
     def __neg__(self) -> Notation:
         return Notation(Negative(value=self.value), self.tensors)
 
+    def __abs__(self) -> Notation:
+        return _called(Function.ABSOLUTE, self)
+
 
 def minimum(left: Operand, right: Operand) -> Notation:
     """The smaller of two operands, at least one of which is notation."""
@@ -78,6 +83,66 @@ def minimum(left: Operand, right: Operand) -> Notation:
 def maximum(left: Operand, right: Operand) -> Notation:
     """The larger of two operands, at least one of which is notation."""
     return _combine(Op.MAXIMUM, left, right)
+
+
+def _called(function: Function, operand: Operand) -> Notation:
+    notation = _notation(operand, user_location())
+    return Notation(Unary(function=function, value=notation.value), notation.tensors)
+
+
+def relu(operand: Operand) -> Notation:
+    """The operand, or zero where it is negative."""
+    return _called(Function.RELU, operand)
+
+
+def exp(operand: Operand) -> Notation:
+    """The exponential function.  It is one at all coordinates at which nothing is stored."""
+    return _called(Function.EXPONENTIAL, operand)
+
+
+def log(operand: Operand) -> Notation:
+    """The natural logarithm.  It is minus infinity at all coordinates without a stored value."""
+    return _called(Function.LOGARITHM, operand)
+
+
+def tanh(operand: Operand) -> Notation:
+    """The hyperbolic tangent."""
+    return _called(Function.HYPERBOLIC_TANGENT, operand)
+
+
+def sigmoid(operand: Operand) -> Notation:
+    """``1/(1 + exp(-x))``.  It is a half at all coordinates at which nothing is stored."""
+    return _called(Function.SIGMOID, operand)
+
+
+def gelu(operand: Operand) -> Notation:
+    """The Gaussian error linear unit: ``x/2*(1 + tanh(sqrt(2/pi)*(x + 0.044715*x**3)))``."""
+    return _called(Function.GELU, operand)
+
+
+def silu(operand: Operand) -> Notation:
+    """``x/(1 + exp(-x))``."""
+    return _called(Function.SILU, operand)
+
+
+def sqrt(operand: Operand) -> Notation:
+    """The square root; NaN of negative numbers."""
+    return _called(Function.SQUARE_ROOT, operand)
+
+
+def rsqrt(operand: Operand) -> Notation:
+    """``1/sqrt(x)``.  It is infinite at all coordinates at which nothing is stored."""
+    return _called(Function.RECIPROCAL_SQUARE_ROOT, operand)
+
+
+def stored(operand: Notation) -> Notation:
+    """A function where its operand stores values, and zero elsewhere: ``stored(exp(A[i, j]))``.
+
+    Raises ``UserError`` for an operand that is not a function of one value, and for sums in it.
+    """
+    location = user_location()
+    notation = _notation(operand, location)
+    return Notation(stored_only(notation.value, location), notation.tensors)
 
 
 def summation(value: Operand, *variables: Any) -> Notation:

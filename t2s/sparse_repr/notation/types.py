@@ -1,8 +1,9 @@
 """The type in which an assignment is computed, and the values it can hold.
 
 An expression is computed in one type, numpy's result type of all operands.  Numbers adopt it, as in
-numpy, so integers wrap around as numpy's do; a quotient, or a fraction among the numbers, turns
-integers into float64.  Sums have the type of their terms, as in ``@`` and ``einsum``.
+numpy, so integers wrap around as numpy's do; a quotient, a function such as
+exp, or a fraction among the numbers turns integers into float64.  Sums have the type of their
+terms, as in ``@`` and ``einsum``.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from t2s.sparse_repr.notation.ir import (
     Negative,
     Number,
     Sum,
+    Unary,
 )
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 
@@ -47,16 +49,24 @@ def value_type(assignment: Assignment, kinds: Sequence[np.dtype[Any]]) -> Type:
     common = np.result_type(*kinds) if kinds else np.dtype(np.float64)
     terms = tuple(walk(assignment.value))
     numbers = [term.value for term in terms if isinstance(term, Number)]
-    divides = any(isinstance(term, Combine) and term.operator is Op.DIVIDE for term in terms)
+    divides = any(map(_needs_floats, terms))
     fraction = not float(assignment.semiring.zero).is_integer()  # infinity is not an integer
     if common.kind in "iub" and (divides or fraction or any(isinstance(n, float) for n in numbers)):
         return Float(64)
-    if common.kind == "b" and (numbers or assignment.semiring != PLUS_TIMES):
+    computed = numbers or any(isinstance(term, Unary) for term in terms)
+    if common.kind == "b" and (computed or assignment.semiring != PLUS_TIMES):
         return Int(64)
     matching = [type for type in TYPES if type.numpy == common]
     if not matching:
         raise _no_type(str(common))
     return matching[0]
+
+
+def _needs_floats(term: object) -> bool:
+    """Whether a term has a value in floating-point types only."""
+    return (isinstance(term, Combine) and term.operator is Op.DIVIDE) or (
+        isinstance(term, Unary) and term.function.of_floats
+    )
 
 
 def _no_type(type_name: str) -> UserError:
@@ -71,15 +81,16 @@ def check_type(assignment: Assignment, type: Type) -> None:
     """Raise ``UserError`` unless the expression and its numbers can be computed in a type."""
     if type not in TYPES:
         raise _no_type(str(type))
-    quotient = any(
-        isinstance(term, Combine) and term.operator is Op.DIVIDE for term in walk(assignment.value)
-    )
-    if quotient and not type.is_float:
-        raise UserError(
-            f"a quotient does not fit {type}",
-            location=assignment.location or user_location(),
-            expected="a floating-point type, such as float64",
-        )
+    for term in walk(assignment.value):
+        called = term.function if isinstance(term, Unary) else None
+        if not type.is_float and (_needs_floats(term) or (called and not called.accepts(type))):
+            raise UserError(
+                f"{'a quotient' if called is None else called.value} does not fit {type}",
+                location=assignment.location or user_location(),
+                expected="a type of numbers, such as int64"
+                if called and not called.of_floats
+                else "a floating-point type, such as float64",
+            )
     for number in (*constants(assignment.value, assignment.semiring), assignment.semiring.zero):
         if not holds(np.asarray(number), type):
             raise UserError(
@@ -156,7 +167,7 @@ def constants(value: Expression, semiring: Semiring) -> Iterator[float | int]:
         case Combine(left=left, right=right):
             yield from constants(left, semiring)
             yield from constants(right, semiring)
-        case Negative(value=inner) | Sum(value=inner):
+        case Negative(value=inner) | Unary(value=inner) | Sum(value=inner):
             yield from constants(inner, semiring)
 
 
@@ -174,7 +185,7 @@ def constant(value: Expression, semiring: Semiring) -> float | int | None:
             if one is None or other is None:
                 return None
             return combined(semiring.operator(operator), one, other)
-        case Access() | Sum():
+        case Access() | Unary() | Sum():
             return None
 
 

@@ -56,6 +56,7 @@ from t2s.sparse_repr.notation.ir import (
     Expression,
     Sum,
     TensorDeclaration,
+    Unary,
     accesses,
     all_variables,
     print_expression,
@@ -489,6 +490,12 @@ def check_supported(assignment: Assignment, schedule: Schedule) -> None:
         if isinstance(term, Combine) and term.operator not in OPERATORS:
             raise UnsupportedError(
                 f"there is a {term.operator.value} in the expression",
+                location=assignment.location,
+                expected="additions, subtractions and products",
+            )
+        if isinstance(term, Unary):
+            raise UnsupportedError(
+                f"Capstan does not compute {term.function.value}",
                 location=assignment.location,
                 expected="additions, subtractions and products",
             )

@@ -33,6 +33,7 @@ from t2s.sparse_repr.concrete.ir import (
     result_of,
 )
 from t2s.sparse_repr.concrete.merge import Leaf
+from t2s.sparse_repr.functions import Function
 from t2s.sparse_repr.notation.ir import Access, print_expression
 from t2s.sparse_repr.notation.support import StoredValue, StoredValues
 from t2s.sparse_repr.semiring import PLUS_TIMES
@@ -405,7 +406,9 @@ class _PatternValues(StoredValues[Expr, BitSet]):
     def number(self, number: float | int) -> Expr:
         return const(number, self.operands.type)
 
-    def apply(self, operator: Op, *operands: Expr) -> Expr:
+    def apply(self, operator: Op | Function, *operands: Expr) -> Expr:
+        if isinstance(operator, Function):
+            return operator.expression(*operands)
         return apply(operator, *operands)
 
     def both(self, one: BitSet, other: BitSet) -> BitSet:
