@@ -10,8 +10,7 @@ to travel back in time, are counted as refused when their turn comes.
 or others on it, else the fewest PEs for each number of steps; the dependent loops in time in each
 order; of each independent loop one iteration at a time, all of them, or halves, quarters, ...
 interleaved; vectors of a power of two along a loop without dependences; operands loaded by each PE,
-forwarded from boundary PEs, or buffered where interleaved loops use them again and no loop is
-padded, all alike.
+forwarded from boundary PEs, or buffered where interleaved loops use them again, all alike.
 Not in it: skewed space-time maps, tiles of dependent loops in a PE, gathered results, depths of
 FIFOs.
 
@@ -209,17 +208,12 @@ class RecurrenceSpace:
     def _feeds(
         self, family: RecurrenceFamily, interleaved: tuple[tuple[str, int], ...]
     ) -> list[Feed]:
-        """How operands may reach PEs; buffers of padded loops are not in the space."""
-        pes, feeds, counts = dict(family.rows), [Feed.DIRECT], dict(interleaved)
+        """How operands may reach PEs."""
+        pes, feeds = dict(family.rows), [Feed.DIRECT]
         movable = [each for each in self.recurrence.operands if each.movable]
         if any(pes.keys() - each.needed_by for each in movable):
             feeds.append(Feed.FORWARDED)
-        padded = any(
-            self.extent(x, family.lanes) % (pes.get(x.name, 1) * counts.get(x.name, 1))
-            for x in self.recurrence.loops
-        )
-        again = any(reused(x.varies, interleaved) for x in movable if x.condition is None)
-        if again and not padded:
+        if any(reused(x.varies, interleaved) for x in movable if x.condition is None):
             feeds.append(Feed.BUFFERED)
         return feeds
 
@@ -582,7 +576,7 @@ def recurrence_in_words(recurrence: Recurrence) -> str:
     if any(operand.movable for operand in recurrence.operands):
         parts.append(
             "operands loaded by each PE, forwarded from boundary PEs, or buffered where "
-            "interleaved iterations use them again and no loop is padded, all in the same way"
+            "interleaved iterations use them again, all in the same way"
         )
     missing = "skewed space-time maps, tiles of dependent loops in a PE, gathered results, vectors "
     missing += "along other loops, depths of FIFOs"

@@ -2,13 +2,15 @@
 
 A port serves one access in a cycle: an element, or an aligned vector, which PEs side by side may
 share.  So a node whose PEs access a tensor ``n`` times in a firing begins one in ``n`` cycles, as
-with an ``m_axi`` bundle of Vitis HLS (UG1399, "Optimizing AXI System Performance").
+with an ``m_axi`` bundle of Vitis HLS (UG1399, "Optimizing AXI System Performance").  In graphs with
+machines the PEs of a node may be kernels of their own, which share no port: they do not wait for
+each other, and a port whose data one of them does not take yet would block the others.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import gcd, prod
@@ -17,9 +19,10 @@ from t2s.core.expr import Expr, conjunction, conjuncts, const, index_names, is_s
 from t2s.core.intervals import Interval, LinearForm, from_linear_form, linear_form
 from t2s.core.types import BOOL
 from t2s.graph.body import Load, Statement, Store
-from t2s.graph.control.shared_nest import shared_nest
+from t2s.graph.control.shared_nest import alone, keeps_together, shared_nest
 from t2s.graph.graph import Graph, MemorySpace, Tensor
-from t2s.graph.nodes import Machine, Node, SpaceDimension
+from t2s.graph.nodes import Machine, Node, PEArray, SpaceDimension
+from t2s.graph.semantics import pe_points
 from t2s.graph.specialize import fold
 
 LARGEST_WORD = 64
@@ -192,17 +195,35 @@ def accesses_of_machine(machine: Machine) -> dict[str, int]:
 
 
 def busiest_port(graph: Graph, node: Node) -> tuple[str, int] | None:
-    """The tensor in memory that a node accesses most often in one firing, and how often."""
-    match node:
-        case Machine():
-            counts = accesses_of_machine(node)
-        case _:
-            nest = shared_nest(node)
-            wide = wide_tensors(graph, nest.body, nest.space, nest.guard)
-            counts = accesses_of_body(nest.body, nest.space, nest.ranges, nest.guard, wide)
-    counts = {
-        name: count
-        for name, count in counts.items()
-        if graph.tensor(name).place is MemorySpace.MEMORY
-    }
+    """The tensor in memory that a node accesses most often in one firing, and how often.
+
+    In a graph with machines, each PE that has a kernel of its own has ports of its own.
+    """
+    counts: dict[str, int] = {}
+    for each in _sharing_ports(graph, node):
+        for name, count in _accesses(graph, each).items():
+            if graph.tensor(name).place is MemorySpace.MEMORY:
+                counts[name] = max(count, counts.get(name, 0))
     return max(counts.items(), key=lambda item: item[1], default=None)
+
+
+def _sharing_ports(graph: Graph, node: Node) -> Iterator[Node]:
+    """The node, or each of its PEs that shares no port with the others."""
+    match node:
+        case PEArray() if (
+            graph.machines
+            and any(isinstance(statement, Load | Store) for statement in node.body)
+            and not keeps_together(graph, node)
+        ):
+            yield from (alone(node, point) for point in pe_points(node))
+        case _:
+            yield node
+
+
+def _accesses(graph: Graph, node: Node) -> dict[str, int]:
+    """The most accesses of each tensor in one firing: reads or writes, the more."""
+    if isinstance(node, Machine):
+        return accesses_of_machine(node)
+    nest = shared_nest(node)
+    wide = wide_tensors(graph, nest.body, nest.space, nest.guard)
+    return accesses_of_body(nest.body, nest.space, nest.ranges, nest.guard, wide)

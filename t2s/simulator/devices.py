@@ -173,8 +173,9 @@ class Device:
     store_latency: cycles from a store's firing until the value is in memory.
     bytes_per_cycle_per_unit: bandwidth of one load or store unit; ``None`` is unlimited.
     port_per_tensor: whether the PEs of a node share a port for each tensor that they access, which
-        serves one access in a cycle, an element or an aligned vector, as an ``m_axi`` bundle does;
-        if not, each PE is a unit by itself.
+        serves one access in a cycle, an element or an aligned vector, as an ``m_axi`` bundle does
+        (beside machines, PEs that are kernels of their own do not); if not, each PE is a unit by
+        itself.
     memory_bytes_per_second: bandwidth shared by all load and store units; ``None`` is unlimited.
     memory: a DRAM in place of constant latencies and bandwidth (``load_latency``,
         ``store_latency`` and ``memory_bytes_per_second``, which then have no effect); ``None`` is

@@ -14,8 +14,9 @@ import pytest
 import t2s
 from t2s import Float, Func, ImageParam, Int, RDom
 from t2s.design_space.columns import Budget
+from t2s.design_space.point import Feed
 from t2s.design_space.recurrence import recurrence_of
-from t2s.design_space.recurrence_space import RecurrenceSpace
+from t2s.design_space.recurrence_space import RecurrenceFamily, RecurrencePoint, RecurrenceSpace
 from t2s.devices import DEVICES, Device
 from t2s.driver.search_trial import RecurrenceTrial, random_inputs
 from t2s.errors import UserError
@@ -47,6 +48,22 @@ def space_of(
     return space, trial
 
 
+def check_point(
+    space: RecurrenceSpace, trial: RecurrenceTrial, family: RecurrenceFamily, point: RecurrencePoint
+) -> bool:
+    """Check costs and bounds against the lowered design; whether the compiler accepts the point."""
+    costs, outcome = space.costs(point), trial.outcome(point)
+    assert family.bound <= costs.bound
+    if outcome.refusal is not None:
+        return False
+    assert outcome.cycles is not None
+    assert outcome.bytes_moved is not None
+    assert costs.bound <= outcome.cycles, point
+    assert costs.dsp == outcome.dsp_blocks, point
+    assert costs.bytes <= outcome.bytes_moved, point
+    return True
+
+
 def check_random_points(
     design: Outputs, points: int, *, seed: int = 0, device: Device = ARRIA
 ) -> None:
@@ -56,17 +73,7 @@ def check_random_points(
     timed = 0
     for _ in range(points):
         family = generator.choice(families)
-        point = generator.choice([*space.points(family)])
-        costs, outcome = space.costs(point), trial.outcome(point)
-        assert family.bound <= costs.bound
-        if outcome.refusal is not None:
-            continue
-        timed += 1
-        assert outcome.cycles is not None
-        assert outcome.bytes_moved is not None
-        assert costs.bound <= outcome.cycles, point
-        assert costs.dsp == outcome.dsp_blocks, point
-        assert costs.bytes <= outcome.bytes_moved, point
+        timed += check_point(space, trial, family, generator.choice([*space.points(family)]))
     assert timed >= points // 3
 
 
@@ -164,6 +171,17 @@ def test_random_points() -> None:
     check_random_points(without_directives(pairhmm.design()), 2, seed=1)
     for case in WRITTEN.values():
         check_random_points(case.make(), 6)
+
+
+def test_buffers_where_the_pes_do_not_divide_the_loop() -> None:
+    """Three reads on two PEs, of which one has a single read."""
+    sizes = Table(array=(2, 3), tiles=(1, 1), batch=(3, 2))
+    space, trial = space_of(without_directives(pairhmm.design(sizes)), dsp=1000)
+    family = next(each for each in space.families() if each.rows == (("r", 2),))
+    buffered = [x for x in space.points(family) if x.feed is Feed.BUFFERED]
+    assert {dict(each.interleaved).get("r", 1) for each in buffered} == {1, 2}
+    for point in (buffered[0], buffered[-1]):
+        assert check_point(space, trial, family, point), point
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from t2s import Float, Func, ImageParam, RDom
 from t2s.devices import DEVICES, Device
 from t2s.graph.ports import busiest_port
 from t2s.simulator.report.result import SimResult
+from tests.backends.test_opencl_machines import MATRIX, cisr
 
 PORTS = replace(DEVICES["ideal"], name="ports", port_per_tensor=True)
 
@@ -97,6 +98,18 @@ def test_accesses_of_a_firing() -> None:
     for name, (func, expected) in CASES.items():
         found = ports(func)
         assert {node: found[node] for node in expected} == expected, name
+
+
+def test_pes_beside_machines_have_ports_of_their_own() -> None:
+    """Where each of them is a kernel; the loader of lengths keeps step and shares one."""
+    graph = t2s.lower(cisr.spmv(machines=4, fused=1), {"A": MATRIX})
+    loaders = ("A_loader", "A_loader_col_idx", "A_loader_row_len")
+    found = {name: busiest_port(graph, graph.node(name)) for name in loaders}
+    assert found == {
+        "A_loader": ("A_values", 1),
+        "A_loader_col_idx": ("A_col_idx", 1),
+        "A_loader_row_len": ("A_row_len", 4),
+    }
 
 
 def run(func: Func, device: Device, engine: str = "native") -> SimResult:

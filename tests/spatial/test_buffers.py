@@ -84,6 +84,69 @@ def test_a_buffer_may_be_filled_in_another_order() -> None:
     agree(C)
 
 
+def chains(
+    split: dict[str, int],
+    order: str,
+    space: str,
+    removed: str,
+    loop: str,
+    *,
+    double: bool = True,
+    forwarded: str = "",
+) -> Func:
+    """A recurrence along ``i`` whose operand is the same for all ``h``, with ragged splits."""
+    D, M, out = ImageParam(Int(32), 2, name="D"), Func("M", type=Int(32)), Func("out")
+    v = {name: Var(name) for name in ["r", "h", "i", "rr", "hh", "ii"]}
+    r, h, i = (v[name] for name in "rhi")
+    M[r, h, i] = D[r, i] * (h + 1) + 3 * t2s.select(i > 0, M[r, h, i - 1], 1)
+    out[r, h] = M[r, h, 4]
+    out.bound(r, 0, 3).bound(h, 0, 5)
+    M.bound(i, 0, 5)
+    for name, factor in split.items():
+        M.split(v[name], v[name], v[name * 2], factor)
+    M.reorder(*(v[name] for name in reversed(order.split())))
+    if space:
+        M.space_time_transform(*(v[name] for name in space.split()))
+    loader, feeder = t2s.funcs("loader feeder")
+    M.isolate_producer_chain(D, loader, feeder)
+    if forwarded:
+        M.forward(feeder, v[forwarded])
+    loader.remove(*(v[name] for name in removed.split()))
+    feeder.buffer(loader, v[loop], double=double)
+    return out
+
+
+def test_iterations_that_a_ragged_split_adds() -> None:
+    for made in (
+        chains({"r": 2}, "rr r i h", "rr", "h", "i"),
+        chains({"r": 2}, "rr r i h", "rr", "h", "r", double=False),
+        chains({"r": 2}, "r i rr h", "", "h", "r"),
+        chains({"r": 2}, "r i rr h", "", "h", "i"),
+        chains({"h": 2}, "r h i hh", "", "hh", "i", double=False),
+        chains({"h": 2}, "r i h hh", "", "h hh", "i"),
+        chains({"h": 2, "r": 2}, "rr hh r i h", "rr hh", "h", "i", forwarded="hh"),
+        chains({"h": 2, "r": 2}, "rr hh r i h", "rr", "h", "i"),
+        chains({"i": 2}, "r i ii h", "", "h", "r"),
+        chains({"i": 2, "r": 2}, "rr r i ii h", "rr", "h", "i", double=False),
+    ):
+        agree(made)
+
+
+@pytest.mark.parametrize("double", [True, False])
+def test_pes_that_start_in_a_later_iteration_of_a_removed_loop(double: bool) -> None:
+    D, M, out = ImageParam(Int(32), 2, name="D"), Func("M", type=Int(32)), Func("out")
+    r, h, i = t2s.variables("r h i")
+    loader, feeder = t2s.funcs("loader feeder")
+    M[i, r, h] = D[h, i] * (r + 1) + 3 * t2s.select(i > 0, M[i - 1, r, h], 1)
+    out[r] = M[3, r, 0]
+    out.bound(r, 0, 4)
+    M.bound(i, 0, 4).bound(h, 0, r + 1)
+    M.reorder(h, r, i).space_time_transform(h).isolate_producer_chain(D, loader, feeder)
+    loader.remove(r)
+    feeder.buffer(loader, i, double=double)
+    assert t2s.simulate(agree(out), {"D": np.ones((4, 4), np.int32)}).nodes["loader"].firings == 16
+
+
 def test_vectors() -> None:
     A, B = ImageParam(Int(32), 2, name="A"), ImageParam(Int(32), 2, name="B")
     i, j, k, kk, jj = Var("i"), Var("j"), RDom(0, 8, name="k"), Var("kk"), Var("jj")

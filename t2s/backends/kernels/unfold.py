@@ -34,7 +34,6 @@ from t2s.backends.kernels.lockstep import (
 from t2s.core.expr import (
     Const,
     Expr,
-    Index,
     Local,
     Select,
     conjunction,
@@ -45,8 +44,9 @@ from t2s.core.expr import (
 )
 from t2s.core.names import NameSupply
 from t2s.core.types import BOOL
-from t2s.core.walk import Term, rebuild, walk
+from t2s.core.walk import Term, rebuild
 from t2s.graph.body import Let, Receive, Send, Statement
+from t2s.graph.control.shared_nest import alone, keeps_together
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.nodes import Machine, Node, PEArray
 from t2s.graph.semantics import pe_points
@@ -130,14 +130,14 @@ class _Unfolding:
             self._add_alone(replace(node, name=self._names.fresh(node.name)))
             return
         name = self._names.fresh("_".join((node.name, *map(str, point))))
-        space = tuple(
-            replace(dimension, minimum=at, extent=1)
-            for dimension, at in zip(node.space, point, strict=True)
-        )
         if isinstance(node, Machine):
+            space = tuple(
+                replace(dimension, minimum=at, extent=1)
+                for dimension, at in zip(node.space, point, strict=True)
+            )
             self._nodes.append(self._machine(replace(node, name=name, space=space)))
             return
-        self._add_alone(replace(node, name=name, space=space, exists=None, active=None))
+        self._add_alone(replace(alone(node, point), name=name))
 
     def _add_alone(self, single: PEArray) -> None:
         match lockstep(self._graph, single):
@@ -360,53 +360,6 @@ def _elements(node: LockstepNode, port: ChannelPort) -> list[tuple[str, ChannelP
         key = f"{name} {' '.join(map(str, point))}"
         elements.append((key, replace(port, index=index, time_factors=factors), chosen))
     return elements
-
-
-def keeps_together(graph: Graph, node: PEArray) -> bool:
-    """Whether all PEs of a node may be one kernel."""
-    taken, sent = graph.inputs_of(node.name), graph.outputs_of(node.name)
-    channels = [*taken, *sent]
-    if node.registers or node.exists is not None or any(channel.shape for channel in channels):
-        return False
-    ends = {(channel.source if taken else channel.sink) for channel in channels}
-    if bool(taken) == bool(sent) or len(ends) != 1 or ends == {node.name}:
-        return False
-    names = {channel.name for channel in channels}
-    return _every_firing(node, names) and _at_once(graph.node(ends.pop()), names)
-
-
-def _every_firing(node: PEArray, names: set[str]) -> bool:
-    """Whether a PE that uses one of these channels does so in each of its firings."""
-    places = {dimension.name for dimension in node.space}
-    return all(_names(condition) <= places for condition in _conditions(node, names))
-
-
-def _at_once(node: Node, names: set[str]) -> bool:
-    """Whether the other end uses all of these channels in the same firings of the same PE."""
-    if isinstance(node, PEArray):
-        alike = len(set(_conditions(node, names))) == 1
-        return alike and _every_firing(node, names)
-    return all(_all_or_none(path.rule.takes, names) for path in node.paths()) and all(
-        _all_or_none(tuple(put.channel for put in path.rule.puts), names) for path in node.paths()
-    )
-
-
-def _all_or_none(used: tuple[str, ...], names: set[str]) -> bool:
-    return names <= set(used) or not names & set(used)
-
-
-def _conditions(node: PEArray, names: set[str]) -> list[Expr | None]:
-    return [
-        statement.condition
-        for statement in node.body
-        if isinstance(statement, Receive | Send) and statement.channel in names
-    ]
-
-
-def _names(condition: Expr | None) -> set[str]:
-    if condition is None:
-        return set()
-    return {term.name for term in walk(condition) if isinstance(term, Index)}
 
 
 # Removing selects whose choice is known in their context.

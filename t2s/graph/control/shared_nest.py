@@ -8,14 +8,16 @@ iteration are folded away, and so are conditions that always or never hold.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from t2s.core.affine import tidy
 from t2s.core.expr import Expr, Index, conjunction, const, index_names
 from t2s.core.intervals import Interval, bound_over, from_linear_form, interval, linear_form
-from t2s.graph.body import SpaceDimension, Statement
-from t2s.graph.nodes import Loop, PEArray
-from t2s.graph.specialize import fold, fold_statement, without_unused
+from t2s.core.walk import walk
+from t2s.graph.body import Receive, Send, SpaceDimension, Statement
+from t2s.graph.graph import Graph
+from t2s.graph.nodes import Loop, Node, PEArray
+from t2s.graph.specialize import Point, fold, fold_statement, without_unused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,3 +113,62 @@ def _shared(
 def _tidy(expr: Expr) -> Expr:
     form = linear_form(expr)
     return tidy(expr) if form is None else from_linear_form(form)
+
+
+def alone(node: PEArray, point: Point) -> PEArray:
+    """The node with the PE at a point only, which exists."""
+    space = tuple(
+        replace(dimension, minimum=at, extent=1)
+        for dimension, at in zip(node.space, point, strict=True)
+    )
+    return replace(node, space=space, exists=None, active=None)
+
+
+def keeps_together(graph: Graph, node: PEArray) -> bool:
+    """Whether all PEs of a node may be one kernel in a graph with machines.
+
+    If not, each of them is a kernel of its own there.
+    """
+    taken, sent = graph.inputs_of(node.name), graph.outputs_of(node.name)
+    channels = [*taken, *sent]
+    if node.registers or node.exists is not None or any(channel.shape for channel in channels):
+        return False
+    ends = {(channel.source if taken else channel.sink) for channel in channels}
+    if bool(taken) == bool(sent) or len(ends) != 1 or ends == {node.name}:
+        return False
+    names = {channel.name for channel in channels}
+    return _every_firing(node, names) and _at_once(graph.node(ends.pop()), names)
+
+
+def _every_firing(node: PEArray, names: set[str]) -> bool:
+    """Whether a PE that uses one of these channels does so in each of its firings."""
+    places = {dimension.name for dimension in node.space}
+    return all(_names(condition) <= places for condition in _conditions(node, names))
+
+
+def _at_once(node: Node, names: set[str]) -> bool:
+    """Whether the other end uses all of these channels in the same firings of the same PE."""
+    if isinstance(node, PEArray):
+        alike = len(set(_conditions(node, names))) == 1
+        return alike and _every_firing(node, names)
+    return all(_all_or_none(path.rule.takes, names) for path in node.paths()) and all(
+        _all_or_none(tuple(put.channel for put in path.rule.puts), names) for path in node.paths()
+    )
+
+
+def _all_or_none(used: tuple[str, ...], names: set[str]) -> bool:
+    return names <= set(used) or not names & set(used)
+
+
+def _conditions(node: PEArray, names: set[str]) -> list[Expr | None]:
+    return [
+        statement.condition
+        for statement in node.body
+        if isinstance(statement, Receive | Send) and statement.channel in names
+    ]
+
+
+def _names(condition: Expr | None) -> set[str]:
+    if condition is None:
+        return set()
+    return {term.name for term in walk(condition) if isinstance(term, Index)}

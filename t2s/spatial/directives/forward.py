@@ -41,7 +41,7 @@ from t2s.core.expr import (
     substitute,
 )
 from t2s.core.isl import LoopDomain
-from t2s.core.isl_maps import condition, translated
+from t2s.core.isl_maps import condition, project, translated
 from t2s.core.names import NameSupply
 from t2s.core.printer import show
 from t2s.core.walk import Term, rewrite
@@ -123,11 +123,21 @@ def drop_upstream(
     """Drop a loop of ``kernel`` from a producer and from everything that feeds that."""
     producer = program.kernel(name)
     dropped = counterpart(producer, kernel, loop, directive)
-    program = program.with_kernel(producer.without(frozenset({dropped.name})))
+    program = program.with_kernel(_without(producer, dropped))
     for operand in producer.operands:
         if dropped.name not in operand.removed and operand.taken is None:
             program = drop_upstream(program, kernel, operand.producer, loop, directive)
     return program
+
+
+def _without(kernel: SpatialKernel, loop: SpatialLoop) -> SpatialKernel:
+    """The kernel without a loop, active wherever some iteration of the loop was."""
+    narrowed = kernel.without(frozenset({loop.name}))
+    if kernel.active is None:
+        return narrowed
+    nest = replace(narrowed, active=None).domain_of_iterations
+    held = project(kernel.domain_of_iterations, [each.name for each in nest.intervals])
+    return replace(narrowed, active=condition(nest, held))
 
 
 def _find(kernel: SpatialKernel, directive: Forward) -> KernelOperand:

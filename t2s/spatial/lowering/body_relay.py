@@ -33,6 +33,7 @@ from t2s.core.expr import (
     digits,
     equals,
     simplify,
+    substitute,
 )
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
@@ -46,6 +47,7 @@ from t2s.spatial.analysis.token_order import fill_loops, scattered, split_at, tr
 from t2s.spatial.ir import (
     GatheredStream,
     KernelOperand,
+    LoopExecution,
     PassedStream,
     RelayBuffer,
     ScatteredStream,
@@ -82,8 +84,14 @@ class BufferPlan:
     digit: Expr | None
 
 
-def plan_buffer(producer: SpatialKernel, kernel: SpatialKernel) -> BufferPlan:
-    """Plan the counter for the single, buffered operand of a kernel."""
+def plan_buffer(
+    producer: SpatialKernel, kernel: SpatialKernel, sent: Expr | None, active: Expr | None
+) -> BufferPlan:
+    """Plan the counter for the single, buffered operand of a kernel.
+
+    ``sent`` is the condition for iterations of the producer, over its loops, and ``active`` that
+    for iterations of the kernel (``None``: all).
+    """
     buffer = kernel.buffer
     if buffer is None:
         raise InternalError(f"{kernel.name} has no buffer")
@@ -119,6 +127,16 @@ def plan_buffer(producer: SpatialKernel, kernel: SpatialKernel) -> BufferPlan:
     write_digits = dict(
         zip((loop.definition for loop in fill), _digits(write_at, fill), strict=True)
     )
+    sending = {loop.name: simplify(own[loop.name] + loop.minimum) for loop in (*outer, *inner)}
+    if sent is not None:
+        loops = (*producer.kind(LoopExecution.SERIAL)[: len(outer)], *fill)
+        at = (*_digits(period, outer), *_digits(write_at, fill))
+        filled = {
+            loop.name: simplify(place + loop.minimum) for loop, place in zip(loops, at, strict=True)
+        }
+        filling = _both(filling, substitute(sent, filled))
+    if active is not None:
+        reading = _both(reading, substitute(active, sending))
     return BufferPlan(
         loop=GraphLoop(name=name, minimum=const(first), extent=const(last - first)),
         shape=(*banks, *(loop.fixed[1] for loop in stored)),
@@ -126,7 +144,7 @@ def plan_buffer(producer: SpatialKernel, kernel: SpatialKernel) -> BufferPlan:
         write_address=(*write_bank, *(write_digits[loop.definition] for loop in stored)),
         reading=reading,
         read_address=(*read_bank, *(read_digits[loop.definition] for loop in stored)),
-        sending={loop.name: simplify(own[loop.name] + loop.minimum) for loop in (*outer, *inner)},
+        sending=sending,
         digit=None if stream is None else _counted(write_digits.get(stream.definition), stream),
     )
 

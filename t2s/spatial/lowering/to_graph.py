@@ -118,7 +118,7 @@ def lower_to_graph(program: SpatialProgram) -> Graph:
         )
         plan = plans[kernel.name]
         exists, active = presence(kernel)
-        built = build_body(kernel, ends, names, origins, plan, active)
+        built = build_body(kernel, ends, names, origins, plan, active if plan is None else None)
         channels += built.channels
         nodes.append(
             PEArray(
@@ -178,7 +178,8 @@ def _of_the_definition(kernel: SpatialKernel, active: Expr | None) -> Expr | Non
 def _buffer_plan(program: SpatialProgram, kernel: SpatialKernel) -> BufferPlan | None:
     if kernel.buffer is None:
         return None
-    return plan_buffer(program.sender(kernel.operands[0]), kernel)
+    producer = program.sender(kernel.operands[0])
+    return plan_buffer(producer, kernel, presence(producer)[1], presence(kernel)[1])
 
 
 def _loops(kernel: SpatialKernel) -> tuple[GraphLoop, ...]:
