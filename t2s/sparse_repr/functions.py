@@ -107,11 +107,14 @@ def _one_more_than_exponential_of_negative(apply: Apply, x: Any) -> Any:
 
 
 def _gelu(apply: Apply, x: Any) -> Any:
-    """``x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715*x**3)))``, not the one by the error function."""
+    """``x/2 * (1 + tanh(u))`` for ``u = sqrt(2/pi) * (x + 0.044715*x**3)``.
+
+    As ``x / (1 + exp(-2*u))``, which keeps its digits where the tangent is nearly -1.
+    """
     cube = apply(Op.MULTIPLY, apply(Op.MULTIPLY, x, x), x)
     inner = apply(Op.ADD, x, apply(Op.MULTIPLY, cube, 0.044715))
-    bend = apply(Op.HYPERBOLIC_TANGENT, apply(Op.MULTIPLY, inner, sqrt(2 / pi)))
-    return apply(Op.MULTIPLY, apply(Op.MULTIPLY, x, 0.5), apply(Op.ADD, bend, 1))
+    twice = apply(Op.MULTIPLY, inner, 2 * sqrt(2 / pi))
+    return apply(Op.DIVIDE, x, _one_more_than_exponential_of_negative(apply, twice))
 
 
 def _operator(operator: Op) -> Callable[[Apply, Any], Any]:
