@@ -11,7 +11,7 @@ that was timed is as good as its bound.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -42,6 +42,8 @@ _MOST_ESTIMATED, _ALIKE = 64, 4
 """So many points more are timed in turn with those of the least bounds; so many of the same kind,
 since estimates are wrong for whole kinds of designs."""
 
+_CLOSE = 1e-3
+"""Estimates that are apart by less say nothing."""
 
 _FIRST_STEPS, MOST_STEPS = 50_000_000, 500_000_000
 """Cycles of single PEs that the first and the second run of a point may step through, about a tenth
@@ -548,42 +550,45 @@ def _promising(
     Points are of the same kind if operands and results go the same way, to PEs along the same loops
     with the same lanes.
     """
-    found: list[tuple[float, Family, int, Costs]] = []
+    found: list[tuple[float, int, Family, Candidate]] = []
     for at in np.argsort(families.estimate, kind="stable")[:_FIRST_FAMILIES]:
         family = families[at]
-        costs = known[family] = space.costs_of(family, space.shapes(family))
+        shapes = space.shapes(family)
+        costs = known[family] = space.costs_of(family, shapes)
         legal = np.flatnonzero(costs.legal)
-        if len(legal):
-            estimates = space.estimate(costs)[legal]
-            at = int(estimates.argmin())
-            found.append((float(estimates[at]), family, int(legal[at]), costs))
-    found.sort(key=lambda item: (item[0], int(item[3].ram[item[2]]), int(item[3].bytes[item[2]])))
-    kinds: dict[object, int] = {}
-    ranks: list[int] = []  # of each point among those of its kind
-    for _, family, _, _ in found:
-        kind = family.ways, family.lanes, tuple(along > 1 for along in family.pes)
-        ranks.append(kinds.get(kind, 0))
-        kinds[kind] = ranks[-1] + 1
-    found = [item for rank, item in zip(ranks, found, strict=True) if rank < _ALIKE]
-
-    def dynamic(family: Family, row: int, costs: Costs) -> float:
-        if state.energy is None:
-            return 0.0
-        energy = state.energy.dynamic(space, space.shapes(family), family.ways, costs.bytes)
-        return float(energy[row])
-
-    return [
-        Candidate(
-            point=space.point(space.shapes(family), row, family.ways),
+        if not len(legal):
+            continue
+        estimates = space.estimate(costs)
+        row = int(legal[estimates[legal].argmin()])
+        dynamic = 0.0
+        if state.energy is not None:
+            dynamic = float(state.energy.dynamic(space, shapes, family.ways, costs.bytes)[row])
+        candidate = Candidate(
+            point=space.point(shapes, row, family.ways),
             value=int(costs.bound[row]),
             bound=int(costs.bound[row]),
             dsp=int(costs.dsp[row]),
             ram=int(costs.ram[row]),
             bytes=int(costs.bytes[row]),
-            dynamic=dynamic(family, row, costs),
+            dynamic=dynamic,
         )
-        for _, family, row, costs in found[:_MOST_ESTIMATED]
-    ]
+        of_block = int(space.steps_of_block(shapes)[row])
+        found.append((float(estimates[row]), of_block, family, candidate))
+    least = min((estimate for estimate, *_ in found), default=0.0)
+
+    def order(item: tuple[float, int, Family, Candidate]) -> tuple[int, ...]:
+        # blocks repeat, so a design with shorter ones is timed sooner
+        estimate, of_block, _, candidate = item
+        return int((estimate / least - 1) / _CLOSE), of_block, candidate.ram, candidate.bytes
+
+    kinds: Counter[object] = Counter()
+    chosen: list[Candidate] = []
+    for _, _, family, candidate in sorted(found, key=order):
+        kind = family.ways, family.lanes, tuple(along > 1 for along in family.pes)
+        if kinds[kind] < _ALIKE:
+            chosen.append(candidate)
+        kinds[kind] += 1
+    return chosen[:_MOST_ESTIMATED]
 
 
 @dataclass(order=True, slots=True)

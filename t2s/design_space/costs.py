@@ -228,6 +228,12 @@ class PointCosts:
             any_tiles=of_family,
         )
 
+    def steps_of_block(self, shapes: Shapes) -> Columns:
+        """The cycles that all PEs together take for a block of results."""
+        nest = self.nest(shapes)
+        cycles: Columns = nest.array * nest.sums * nest.step
+        return cycles
+
     def _load(self, nest: Nest, operand: SearchedOperand, feed: Feed) -> LoadCosts:
         """What it costs to bring an operand to the PEs."""
         loops = self.contraction.loops_in_space

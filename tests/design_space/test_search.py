@@ -672,17 +672,19 @@ def test_hand_designs_are_beaten(kernel: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "share"), [("gemm", 0.5), ("ttmc", 0.5), ("mttkrp", 1)])
+@pytest.mark.parametrize(
+    ("name", "share"), [("gemm", 1), ("gemm", 0.5), ("ttmc", 0.5), ("mttkrp", 1)]
+)
 def test_published_sizes(name: str, share: float) -> None:
     """Hardly slower than designs that use all PEs in all but 0.01 % of the cycles, or less RAM."""
     row = ROWS[name]
     dsp, ram = row.blocks
     begun = time.process_time()
-    found = t2s.search(row.definition(), dsp=dsp, ram=int(share * ram), seconds=60, progress=False)
+    found = t2s.search(row.definition(), dsp=dsp, ram=int(share * ram), seconds=40, progress=False)
     assert found.cycles <= (1 + MOST_ABOVE) * row.cycles
     assert found.gap <= 2 * MOST_ABOVE
     assert found.cycles == t2s.cycles(found.design, device="arria10")
-    assert time.process_time() - begun < 75
+    assert time.process_time() - begun < 60
 
 
 @pytest.mark.slow
