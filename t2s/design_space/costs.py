@@ -38,7 +38,7 @@ from t2s.design_space.columns import (
     step_of,
 )
 from t2s.design_space.contraction import Contraction, SearchedLoop, SearchedOperand
-from t2s.design_space.point import Drain, Feed
+from t2s.design_space.point import Drain, Feed, passed_along
 from t2s.graph.ports import LARGEST_WORD
 from t2s.simulator.devices import Device, Fabric
 from t2s.spatial.analysis.capacity import DEFAULT_CAPACITY
@@ -136,7 +136,7 @@ class PointCosts:
         loads += [self._initial_load(nest, operand) for operand in self.contraction.initial]
         none = np.zeros_like(nest.results)
         skew = np.maximum.reduce([none, *(load.skew for load in loads)])
-        left = self._drain(nest, ways.drain, skew)
+        left = self._drain(nest, ways, skew)
         loaded = sum((load.bytes for load in loads), none)
         moved = loaded + left.bytes
         widest = np.maximum.reduce([none, *(load.widest for load in loads)])
@@ -456,8 +456,9 @@ class PointCosts:
             **dict.fromkeys(free, none),
         )
 
-    def _drain(self, nest: Nest, drain: Drain, skew: Columns) -> DrainCosts:
+    def _drain(self, nest: Nest, ways: Ways, skew: Columns) -> DrainCosts:
         """What it costs to store results."""
+        drain = ways.drain
         array, held, bits = nest.ends, nest.held, nest.bits
         pes = self.of_outputs(nest.pes)
         stored = nest.blocks * nest.results * array
@@ -470,14 +471,17 @@ class PointCosts:
             waiting = self._ram(np.where(waits, held + 1, 0), bits)
             width = vector * self.contraction.type.bytes
             interval = self._unit_cycles(width)
-            # without those FIFOs the PE beside the unloader waits: for memory, and for the first
-            # result of the last PE, which starts later and whose results have to come back
-            hops = np.where(pes > 1, pes - 1, 0).sum(axis=1)
+            # without those FIFOs PEs wait for memory
+            hops = np.where(pes > 1, pes, 0)
+            # words that start where operands do leave at the last PE as its result is ready
+            names = [loop.name for loop in self.contraction.outputs]
+            passed = [passed_along(name, self.contraction, ways.feeds) for name in names]
+            last = np.array([name in self.contraction.stored[-1:] for name in names], bool)
+            hops = np.where((vector > 1)[:, np.newaxis] & last & passed & (pes > 1), 1, hops)
             latency = self._of_datapath(nest.lanes, lambda each: each.latency)
             late = np.maximum(0, held - latency - _ROOM_OF_GATHERED)
             stalls = np.maximum(self._moving(late * width, width), (late - 1) * interval)
-            back = np.where(skew > 0, skew + hops + held - latency - _ROOM_OF_GATHERED, 0)
-            stalls = np.where(waits | (late == 0), 0, np.maximum(stalls, back) - held)
+            stalls = np.where(waits | (late == 0), 0, stalls - held)
             return DrainCosts(
                 bytes=stored * nest.bytes,
                 widest=width,
@@ -485,7 +489,7 @@ class PointCosts:
                 tail=np.maximum(0, (array * held // vector - 1) * interval + 1 - held),
                 stalls=np.maximum(0, stalls),
                 streamed=(stored // vector - 1) * interval + 1,
-                hops=np.where(pes > 1, pes, 0).sum(axis=1),
+                hops=hops.sum(axis=1),
                 ram=array * waiting + self._ram(burst, vector * self._bits),
                 legal=(array > 1) & (bits == self._bits),
             )

@@ -94,11 +94,21 @@ def single_pe(contraction: Contraction, lanes: int) -> Point:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """``receiver.method(*arguments)``: loops and Funcs by name, and integers."""
+    """``receiver.method(*arguments)``: loops and Funcs by name, and integers.
+
+    ``reverse`` is an argument by name, of the methods that have it.
+    """
 
     receiver: str
     method: str
     arguments: tuple[str | int, ...]
+    reverse: bool = False
+
+    @property
+    def text(self) -> str:
+        """The call as a line of a program."""
+        arguments = [*map(str, self.arguments), *(["reverse=True"] if self.reverse else [])]
+        return f"{self.receiver}.{self.method}({', '.join(arguments)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +135,8 @@ def apply(design: ScheduledFunc | Sequence[ScheduledFunc], directives: Directive
     symbols |= {name: func(name, place=Place.HOST) for name in directives.on_host}
     for call in directives.calls:
         arguments = [symbols.get(a, a) if isinstance(a, str) else a for a in call.arguments]
-        getattr(symbols[call.receiver], call.method)(*arguments)
+        options = {"reverse": True} if call.reverse else {}
+        getattr(symbols[call.receiver], call.method)(*arguments, **options)
 
 
 def symbols_of(outputs: Sequence[ScheduledFunc]) -> Mapping[str, Symbol]:
@@ -190,8 +201,10 @@ class _Writer:
             calls=tuple(self.calls),
         )
 
-    def call(self, receiver: str, method: str, *arguments: str | int) -> None:
-        self.calls.append(Call(receiver, method, arguments))
+    def call(
+        self, receiver: str, method: str, *arguments: str | int, reverse: bool = False
+    ) -> None:
+        self.calls.append(Call(receiver, method, arguments, reverse))
 
     def operands(self) -> Iterator[tuple[SearchedOperand, Feed]]:
         return zip(self.contraction.operands, self.point.feeds, strict=True)
@@ -296,12 +309,23 @@ class _Writer:
         ]
         unloader = self.func(f"{name}_unloader")
         self.call(name, "isolate_consumer_chain", *drainers, unloader)
-        source = name
-        for drainer, pes in zip(drainers, self.pes.values(), strict=True):
-            self.call(drainer, "gather", source, pes)
+        source, vectors = name, stores_vectors(self.contraction, self.point)
+        for drainer, (loop, pes) in zip(drainers, self.pes.items(), strict=True):
+            # a word that starts where operands do meets each PE as its result is ready
+            last = vectors and loop == list(self.pes)[-1]
+            reverse = last and passed_along(loop, self.contraction, self.point.feeds)
+            self.call(drainer, "gather", source, pes, reverse=reverse)
             source = drainer
-        if stores_vectors(self.contraction, self.point):
+        if vectors:
             self.call(unloader, "vstore", name)
+
+
+def passed_along(loop: str, contraction: Contraction, feeds: Sequence[Feed]) -> bool:
+    """Whether PEs along a loop pass an operand on, so that each starts after the one before it."""
+    return any(
+        feed is not Feed.DIRECT and loop not in operand.varies
+        for operand, feed in zip(contraction.operands, feeds, strict=True)
+    )
 
 
 def stores_vectors(contraction: Contraction, point: Point) -> bool:

@@ -136,11 +136,7 @@ class SearchTrial(ABC):
 
     def text(self, point: AnyPoint) -> str:
         """The whole program of a point: the definition, and a line for each directive."""
-        calls = [
-            f"{call.receiver}.{call.method}({', '.join(map(str, call.arguments))})"
-            for call in self.directives(point).calls
-        ]
-        return "\n".join([self.definition, *calls])
+        return "\n".join([self.definition, *(call.text for call in self.directives(point).calls)])
 
     def design(self, point: AnyPoint) -> AnyDesign:
         design: AnyDesign = pickle.loads(self.pickled)
