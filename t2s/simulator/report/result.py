@@ -68,7 +68,7 @@ class SimResult(NotebookDisplay):
     outputs: output tensors by name; empty unless the run finished and had inputs.
     cycles: cycles until the last store is complete; counted from 1.
     device, engine, graph: the graph that ran, and where.
-    kernel: the kernel that computed the times: plain, table, array, or for machines stepped,
+    kernel: the kernel that computed the times: plain, table, array, or for machines runs, stepped,
         run-ahead or event-driven.
     skipped: cycles that were skipped because they exactly repeat others.
     machine_trace: the firings of machines, if there are any and the engine keeps them.

@@ -1,8 +1,9 @@
 """Runs of programs with machines: values and the trace first, then the times that follow from it.
 
-If nodes share only channels, times are computed by stepping through the cycles (``stepping``) if
-cycles are busy, else by running ahead (``run_ahead``); if they share memory bandwidth, the
-event-driven kernel (``table_kernel``) computes them.
+If nodes share only channels, times are computed by runs of equal firings (``runs``) if channels are
+without bounds and firings repeat; by stepping through the cycles (``stepping``) if cycles are busy,
+else by running ahead (``run_ahead``).  If nodes share memory bandwidth, the event-driven kernel
+(``table_kernel``) computes them.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ from t2s.simulator.report.counters import FOREVER, Ending, Tally
 from t2s.simulator.report.errors import RunInterrupted
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.times.run_ahead import StreamCode, StreamTimes, stream_code, stream_tally
+from t2s.simulator.times.runs import RunTimes, packed, runs_of, worth_runs
 from t2s.simulator.times.stepping import StepTimes, steps_of
 from t2s.simulator.values.machine_values import StreamValues, stream_values, trace_of
 
 RUN_AHEAD = "run-ahead"
 STEPPED = "stepped"
 EVENT_DRIVEN = "event-driven"
+BY_RUNS = "runs"
 
 _FIRINGS_PER_CALL = 1 << 22
 _CYCLES_PER_CALL = 4_000_000
@@ -160,19 +163,36 @@ def _times(
     progress: _Progress,
     table_times: TableTimes,
 ) -> _Times:
-    stepped = None if limits.max_cycles is not None else _stepped(program, trace, progress)
-    if stepped is not None:
-        return stepped
+    if limits.max_cycles is None and not trace.unfinished and trace.limit is None:
+        times = _by_runs(program, trace, progress) or _stepped(program, trace, progress)
+        if times is not None:
+            return times
     code = stream_code(program, {i: codes.itemsize for i, codes in trace.codes.items()})
     if code is None:
         return _event_driven(program, trace, limits, progress, table_times)
     return _run_ahead(program, trace, code, limits, progress)
 
 
-def _stepped(program: SimProgram, trace: Trace, progress: _Progress) -> _Times | None:
-    """Times by stepping through the cycles; ``None`` if another kernel is needed."""
-    if trace.unfinished or trace.limit is not None:
+def _by_runs(program: SimProgram, trace: Trace, progress: _Progress) -> _Times | None:
+    """Times of a complete trace by runs; ``None`` if another kernel is faster, or needed."""
+    applied = program.traced(trace)
+    tables = runs_of(applied)
+    if tables is None or not worth_runs(applied, codes := _codes(program, trace)):
         return None
+    traces = [packed(c, node.shift) for c, node in zip(codes, tables.nodes, strict=True)]
+    times = RunTimes(applied, tables, traces)
+    interrupted, total = False, applied.total_firings
+    try:
+        while times.advance():
+            progress.tell(cycle=times.latest, done=total + times.fired, total=2 * total)
+    except KeyboardInterrupt:
+        interrupted = True
+    tally = times.tally(interrupted=interrupted)
+    return _Times(program=applied, trace=trace, tally=tally, method=BY_RUNS, known=_never)
+
+
+def _stepped(program: SimProgram, trace: Trace, progress: _Progress) -> _Times | None:
+    """Times of a complete trace by stepping through the cycles; ``None`` if that is no way."""
     applied = program.traced(trace)
     tables = steps_of(applied)
     if tables is None:
@@ -201,10 +221,7 @@ def _never(element: int) -> int:
 
 def _codes(program: SimProgram, trace: Trace) -> list[Array]:
     """The codes of every node."""
-    return [
-        trace.codes[instance] if instance in trace.codes else _static_codes(program, instance)
-        for instance in range(program.pe_count)
-    ]
+    return [codes_of(program, trace, instance) for instance in range(program.pe_count)]
 
 
 def _run_ahead(
@@ -228,7 +245,10 @@ def _run_ahead(
     )
 
 
-def _static_codes(program: SimProgram, instance: int) -> Array:
+def codes_of(program: SimProgram, trace: Trace, instance: int) -> Array:
+    """The code of every firing of a PE or a machine."""
+    if instance in trace.codes:
+        return trace.codes[instance]
     control = program.control
     start = int(control.code_start[instance])
     return control.codes[start : start + int(control.firings[instance])]

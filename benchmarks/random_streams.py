@@ -1,0 +1,134 @@
+"""Random runs of stream graphs for the kernels of times: ragged rows, joins, unions, lanes, skips.
+
+A few kernels of every kind run on random data, so that a run takes milliseconds; now and then an
+expression of the hunt, or a random graph of machines, is drawn.  Latencies and intervals are random
+too.  ``differing`` compares times by runs with those of the kernel that runs ahead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from benchmarks.hunt import clustered
+from benchmarks.hunt import sparse as expressions
+from benchmarks.hunt.choices import Choices
+from benchmarks.random_machines import random_machines
+from t2s import sparse
+from t2s.core.errors import UserError
+from t2s.core.ops import Array
+from t2s.simulator.limits import Limits
+from t2s.simulator.native_engine import retime
+from t2s.simulator.program.sim_program import NodeTiming, SimProgram
+from t2s.simulator.report.assemble import assemble
+from t2s.simulator.report.counters import FOREVER
+from t2s.simulator.report.errors import DeadlockError
+from t2s.simulator.report.result import SimResult
+from t2s.simulator.run import simulate
+from t2s.simulator.times.machine_times import codes_of
+from t2s.simulator.times.runs import RunTimes, packed, runs_of
+
+KERNELS = (
+    ("Y(i,j) = A(i,k)*X(k,j)", {"A": "ds"}, "reorder(i,k,j)"),
+    ("Y(i,j) = A(i,k)*X(k,j)", {"A": "ds"}, "reorder(i,k,j), parallelize(i,3)"),
+    ("Y(i,j) = X(i,k)*W(k,j)", {"W": "ds"}, "reorder(i,k,j)"),
+    ("Y(i,j) = X(i,k)*W(k,j)", {}, "reorder(i,k,j)"),
+    ("Y(i,j) = A(i,k)*B(k,j)", {"A": "ss", "B": "ds", "Y": "ss"}, "reorder(i,k,j)"),
+    ("Y(i,j) = A(i,k)*B(k,j)", {"A": "ds", "B": "ds:1,0", "Y": "ss"}, "reorder(i,j,k)"),
+    ("Y(i,j) = A(i,j)*C(i,k)*D(j,k)", {"A": "ds", "Y": "ds"}, "locate(C,i), locate(D,j)"),
+    ("Y(i,j) = A(i,j)+B(i,j)", {"A": "ds", "B": "uq", "Y": "ds"}, ""),
+    ("Y(i,j) = A(i,j)+B(i,j)", {"A": "ss", "B": "db", "Y": "ss"}, ""),
+    ("Y(i,j) = A(i,j)*B(i,j)", {"A": "ds", "B": "ds", "Y": "ds"}, "skip(j)"),
+    ("y(i) = A(i,j)*x(j)", {"A": "ds"}, "parallelize(j,2)"),
+    ("y(i) = b(i)+A(i,j)*x(j)", {"A": "ss"}, ""),
+)
+"""Expressions, formats and directives."""
+
+EXTENTS = ({"i": 9, "j": 40, "k": 30}, {"i": 50, "j": 3, "k": 17}, {"i": 1, "j": 70, "k": 1})
+
+UNBOUNDED = 1 << 30
+"""A capacity that no run needs."""
+
+
+def random_runs(seed: int, *, drawn: bool = False) -> Iterator[SimResult]:
+    """The results of the graphs of a random case, of ``KERNELS`` or otherwise drawn."""
+    c = Choices(seed)
+    if not drawn:
+        number = c.below(len(KERNELS))
+        kernel, extents = _kernel(number), c.one_of(EXTENTS)
+        yield from sparse.simulate(kernel, _inputs(c, KERNELS[number][0], extents)).stages
+    elif c.below(2):
+        graph, inputs = random_machines(seed)
+        try:
+            yield simulate(graph, inputs, progress=False)
+        except DeadlockError:
+            return
+    else:
+        case = expressions.generate(c)
+        try:
+            yield from sparse.simulate(case.compiled(), case.inputs).stages
+        except UserError:  # an operand that no kernel takes
+            return
+
+
+@cache
+def _kernel(number: int) -> sparse.Kernel:
+    text, formats, directives = KERNELS[number]
+    return sparse.compile(sparse.parse(text, formats), directives or None)
+
+
+def _inputs(c: Choices, text: str, extents: Mapping[str, int]) -> dict[str, Array]:
+    """Matrices with entries as data have them, some of them with empty rows, or empty."""
+    generator = np.random.default_rng(c.below(1 << 20))
+    inputs: dict[str, Array] = {}
+    for name, variables in re.findall(r"(\w)\(([\w,]+)\)", text.split("=")[1]):
+        shape = tuple(extents[v] for v in variables.split(","))
+        if len(shape) == 1 or name in "CDX":
+            inputs[name] = generator.integers(1, 9, shape).astype(np.float32)
+            continue
+        there = clustered.matrix(c, generator, *shape, c.one_of(clustered.FORMS))
+        inputs[name] = there.astype(np.float32) * (not c.chance(12))
+    return inputs
+
+
+def differing(run: SimResult, seed: int) -> str | None:
+    """What times by runs and ahead of time say differently of a run with random latencies.
+
+    "" if nothing does, ``None`` if times do not follow from runs.
+    """
+    program, trace = run.program, run.machine_trace
+    assert isinstance(program, SimProgram)
+    assert trace is not None
+    if trace.unfinished or trace.limit is not None:
+        return None
+    c = Choices(seed)
+    names = [timing.channel.name for timing in program.channels]
+    changed = program.with_capacities(dict.fromkeys(names, UNBOUNDED)).with_latencies(
+        {name: c.one_of([1, 1, 2, 9]) for name in names}
+    )
+    nodes = tuple(_slow(node) if c.chance(9) else node for node in changed.nodes)
+    changed = replace(changed, nodes=nodes)
+    applied = changed.traced(trace)
+    tables = runs_of(applied)
+    if tables is None:
+        return None
+    codes = [codes_of(changed, trace, instance) for instance in range(changed.pe_count)]
+    traces = [packed(c, node.shift) for c, node in zip(codes, tables.nodes, strict=True)]
+    times = RunTimes(applied, tables, traces, most_runs=c.one_of([2, 2, 8, 1024]))
+    while times.advance():
+        pass
+    tally = times.tally(interrupted=False)
+    found = assemble(applied, tally, {}, "native", kernel="runs")
+    expected = retime(changed, trace, limits=Limits(max_cycles=FOREVER // 4))
+    assert expected.kernel == "run-ahead"
+    fields = ("cycles", "ending", "nodes", "tokens_left", "deadlock")
+    return ", ".join(name for name in fields if getattr(found, name) != getattr(expected, name))
+
+
+def _slow(node: NodeTiming) -> NodeTiming:
+    """The node with an interval of 3 cycles."""
+    return replace(node, interval=replace(node.interval, cycles=3))

@@ -1,0 +1,303 @@
+"""The engine of runs: times of feed-forward nodes in channels without bounds, many firings at once.
+
+Where firings follow one another by the same rule, as along the rows of a dense matrix, times of
+whole runs follow from those of their first firings (``runs_kernel``).  Nothing is approximate: runs
+of one firing are the general case.  A channel is a ring of the runs that its receiver has not taken
+yet, so memory does not grow with the cycles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from graphlib import CycleError, TopologicalSorter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from t2s.core.errors import InternalError
+from t2s.core.ops import Array
+from t2s.simulator.program.sim_program import SimProgram
+from t2s.simulator.report.counters import Counts, Ending, Tally, end_of_run
+from t2s.simulator.times.run_ahead import shares_channels_alone, twin_elements
+from t2s.simulator.times.run_ahead_emit import RowPorts, Rows, common_order, used_positions
+from t2s.simulator.times.runs_layout import (
+    BASE,
+    CHANNEL,
+    EARLIEST,
+    FIRED,
+    FIRST,
+    INTERVAL,
+    LAST_STORE,
+    LATENCY,
+    READ,
+    SHIFT,
+    STARVED,
+    TAKEN,
+    WRAP,
+    WRITTEN,
+    RunNode,
+    pack,
+    visit,
+)
+from t2s.simulator.times.stepping import cost_in_time_order
+
+_MOST_CODE_BITS = 16
+_COUNT_BITS = 31
+_FIRST_RUNS = 1 << 11
+_GROWTH = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeTables:
+    """The masks of a node, as ``RunNode`` has them; its ports are channel elements."""
+
+    steps: tuple[int, ...]
+    sends: tuple[int, ...]
+    needs: Counts
+    takes: Counts
+    puts: Counts
+    stores: Counts
+    shift: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTables:
+    """The tables of all nodes of a program; ``order`` has senders before receivers."""
+
+    nodes: tuple[NodeTables, ...]
+    order: tuple[int, ...]
+
+
+def runs_of(program: SimProgram) -> RunTables | None:
+    """The tables of a program with a complete trace; ``None`` if its times do not follow from runs.
+
+    Nodes must share only channels, which have space for all their tokens and make no cycle.
+    """
+    if not shares_channels_alone(program):
+        return None
+    capacity = program.per_element([c.capacity for c in program.channels])
+    if (capacity < np.maximum(1, program.control.sent)).any():
+        return None
+    return run_tables(Rows(program.control), twin_elements(program))
+
+
+@lru_cache(maxsize=16)
+def run_tables(rows: Rows, twin: tuple[int, ...]) -> RunTables | None:
+    """The tables; ``None`` if nodes wait for one another, or have too many rules.
+
+    ``twin`` has the element that stands for each (see ``run_ahead.twin_elements``).
+    """
+    nodes = [_tables(rows.ports(instance), twin) for instance in range(len(rows.row_start))]
+    senders = {element: n for n, node in enumerate(nodes) for element in node.sends}
+    waits = {n: {senders[e] for e in node.steps if e in senders} for n, node in enumerate(nodes)}
+    try:
+        order = tuple(TopologicalSorter(waits).static_order())
+    except CycleError:
+        return None
+    if any(node.shift > _MOST_CODE_BITS for node in nodes):
+        return None
+    return RunTables(nodes=tuple(nodes), order=order)
+
+
+def _tables(table: Sequence[RowPorts], twin: Sequence[int]) -> NodeTables:
+    def kept(elements: Sequence[int]) -> list[int]:
+        return [element for element in elements if twin[element] == element]
+
+    needs = [kept(row.needs) for row in table]
+    steps = common_order(needs)
+    sends = list(dict.fromkeys(element for row in table for element in kept(row.puts)))
+    asked = [used_positions(steps, row) for row in needs]
+    return NodeTables(
+        steps=tuple(steps),
+        sends=tuple(sends),
+        needs=_masks([[n in used for n in range(len(steps))] for used in asked]),
+        takes=_masks(
+            [
+                [n in used and element in row.takes for n, element in enumerate(steps)]
+                for row, used in zip(table, asked, strict=True)
+            ]
+        ),
+        puts=_masks([[element in row.puts for element in sends] for row in table]),
+        stores=_masks([[row.stores] for row in table]),
+        shift=max(1, (len(table) - 1).bit_length()),
+    )
+
+
+_RUN_COST, _FIRINGS_PER_COST = 40, 2
+"""Nanoseconds for a run of firings; and firings that are turned into runs in one."""
+
+_FEWEST = 1 << 16
+"""Firings below which it does not matter."""
+
+_TIMES_AS_FAST = 2
+"""What runs must gain: the costs of the other kernels are those of slow processors."""
+
+_SAMPLES = 64
+
+
+def worth_runs(program: SimProgram, codes: Sequence[Array]) -> bool:
+    """Whether firings repeat so often that runs are faster, by samples of their codes."""
+    firings = int(program.control.firings.sum())
+    if firings < _FEWEST:
+        return False
+    cost = _RUN_COST * sum(map(_about_runs, codes)) + firings / _FIRINGS_PER_COST
+    return _TIMES_AS_FAST * cost < cost_in_time_order(program.control.firings)
+
+
+def _about_runs(codes: Array) -> float:
+    """About how many runs there are, from short stretches at equal distances."""
+    changes = max(0, len(codes) - 1)
+    if changes <= _SAMPLES**2:
+        return float(1 + np.count_nonzero(codes[1:] != codes[:-1]))
+    begin = np.linspace(0, changes - _SAMPLES, _SAMPLES).astype(np.int64)
+    stretches = codes[begin[:, None] + np.arange(_SAMPLES + 1)]
+    return 1 + changes * float((stretches[:, 1:] != stretches[:, :-1]).mean())
+
+
+def _masks(holds: Sequence[Sequence[bool]]) -> Counts:
+    return -np.array([mask for row in holds for mask in row], np.int64)
+
+
+class RunTimes:
+    """The state of a run of a program all of whose firings are known.
+
+    ``traces`` are the runs of every node (``packed``).  Channels hold at first ``most_runs``, a
+    power of two, which only affects the speed.
+    """
+
+    def __init__(
+        self,
+        program: SimProgram,
+        tables: RunTables,
+        traces: Sequence[NDArray[np.int32]],
+        *,
+        most_runs: int = _FIRST_RUNS,
+    ) -> None:
+        self._program, self._tables, self._traces = program, tables, traces
+        elements = len(program.channel_of_element)
+        self._states = np.zeros((len(tables.nodes), SHIFT + 1), np.int64)
+        self._states[:, EARLIEST] = 1
+        self._states[:, INTERVAL] = program.intervals
+        self._states[:, SHIFT] = [node.shift for node in tables.nodes]
+        self._channels = np.zeros((elements, CHANNEL), np.int64)
+        self._channels[:, LATENCY] = program.per_element([c.latency for c in program.channels])
+        self._slots = np.zeros(elements, np.int64)
+        for node in tables.nodes:
+            self._slots[[*node.steps, *node.sends]] = most_runs
+        self._ring = np.zeros(0, np.int64)
+        self._visits: list[Callable[..., int]] = []
+        self._lay_out(self._slots)
+
+    def _lay_out(self, slots: Counts) -> None:
+        """Give every channel a ring of that many runs, a power of two, with those that it holds."""
+        old, channels = self._ring, self._channels
+        self._ring = np.zeros(2 * int(slots.sum()), np.int64)
+        begin = 2 * (np.cumsum(slots) - slots)
+        for element in np.flatnonzero(channels[:, WRITTEN] > channels[:, READ]).tolist():
+            numbers = np.arange(channels[element, READ], channels[element, WRITTEN])
+            at = int(channels[element, BASE]) + 2 * (numbers & int(channels[element, WRAP]))
+            to = int(begin[element]) + 2 * (numbers & int(slots[element] - 1))
+            self._ring[to], self._ring[to + 1] = old[at], old[at + 1]
+        channels[:, BASE], channels[:, WRAP] = begin, slots - 1
+        self._slots = slots
+        flat = channels.reshape(-1)
+        self._visits = [
+            visit.prepared(self._node(instance), flat, self._ring)
+            for instance in self._tables.order
+            if len(self._traces[instance])
+        ]
+
+    def _node(self, instance: int) -> RunNode:
+        tables = self._tables.nodes[instance]
+        return RunNode(
+            state=self._states[instance],
+            trace=self._traces[instance],
+            steps=CHANNEL * np.array(tables.steps, np.int64),
+            sends=CHANNEL * np.array(tables.sends, np.int64),
+            needs=tables.needs,
+            takes=tables.takes,
+            puts=tables.puts,
+            stores=tables.stores,
+            reached=np.zeros(len(tables.steps), np.int64),
+        )
+
+    def advance(self) -> bool:
+        """Visit every node once; return whether any has firings left."""
+        if sum(visit() for visit in self._visits):
+            return not self.finished
+        if self.finished:
+            return False
+        full = self._channels[:, WRITTEN] - self._channels[:, READ] == self._slots
+        full &= self._slots > 0
+        if not full.any():
+            raise InternalError(f"{self._program.graph.name} waits for a token that never comes")
+        self._lay_out(np.where(full, _GROWTH * self._slots, self._slots))
+        return True
+
+    @property
+    def finished(self) -> bool:
+        """Whether all firings are made."""
+        return bool((self._states[:, FIRED] == self._program.control.firings).all())
+
+    @property
+    def fired(self) -> int:
+        """Firings made."""
+        return int(self._states[:, FIRED].sum())
+
+    @property
+    def latest(self) -> int:
+        """The latest cycle of any node."""
+        return int(self._states[:, EARLIEST].max(initial=1)) - 1
+
+    def tally(self, *, interrupted: bool) -> Tally:
+        """The counters."""
+        program, states = self._program, self._states
+        firings = states[:, FIRED].copy()
+        last = np.where(firings > 0, states[:, EARLIEST] - program.intervals, 0)
+        last_store = int(states[:, LAST_STORE].max(initial=0))
+        nothing = np.zeros(program.pe_count, np.int64)
+        twin = np.array(twin_elements(program), np.int64)
+        return Tally(
+            ending=Ending.INTERRUPTED if interrupted else Ending.FINISHED,
+            cycles=end_of_run(program, int(last.max(initial=0)), last_store),
+            firings=firings,
+            first=states[:, FIRST].copy(),
+            last=last,
+            waiting=np.maximum(firings - 1, 0) * (program.intervals - 1),
+            starved=self._channels[:, STARVED].copy(),
+            blocked=np.zeros(len(twin), np.int64),
+            memory_starved=nothing,
+            memory_blocked=nothing,
+            left=self._left()[twin],
+            stuck=(),
+        )
+
+    def _left(self) -> Counts:
+        """Tokens in every element."""
+        left = np.zeros(len(self._channels), np.int64)
+        for element, record in enumerate(self._channels.tolist()):
+            numbers = np.arange(record[READ], record[WRITTEN])
+            counts = self._ring[record[BASE] + 2 * (numbers & record[WRAP]) + 1]
+            left[element] = counts.sum() - record[TAKEN]
+        return left
+
+
+def packed(codes: Array, shift: int) -> NDArray[np.int32]:
+    """The codes of a node as runs, ``count << shift | code``; several words for a long one."""
+    found: list[NDArray[np.int32]] = []
+    runs, state = np.empty(_STRETCH + 1, np.int32), np.zeros(2, np.int64)
+    bits, most = 8 * codes.itemsize, (1 << (_COUNT_BITS - shift)) - 1
+    for begin in range(0, len(codes), _STRETCH):
+        part = codes[begin : begin + _STRETCH]
+        words = np.zeros(-(-part.nbytes // 8), np.uint64)
+        words.view(codes.dtype)[: len(part)] = part
+        written = pack(runs, state, words, len(part), bits, shift, most)
+        found.append(runs[:written].copy())
+    code, count = state.tolist()
+    last = np.array([count << shift | code] if count else [], np.int32)
+    return np.concatenate([*found, last])
+
+
+_STRETCH = 1 << 16

@@ -1,0 +1,143 @@
+"""Times by runs of firings: equal to those of single firings, and to closed forms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.random_streams import differing, random_runs
+from t2s import Var, sparse
+from t2s.simulator.limits import Limits
+from t2s.simulator.native_engine import retime
+from t2s.simulator.report.assemble import assemble
+from t2s.simulator.report.counters import Ending
+from t2s.simulator.report.result import SimResult
+from t2s.simulator.times.machine_times import codes_of
+from t2s.simulator.times.runs import RunTimes, packed, runs_of
+from t2s.sparse import Schedule, Tensor, csr, dense
+
+i, j, k = Var("i"), Var("j"), Var("k")
+QUICK, SLOW, DRAWN = 60, 400, 100
+
+
+def compared(seeds: range, *, drawn: bool = False) -> tuple[dict[int, str], int]:
+    """What differs, by seed, and how many runs were compared."""
+    found: dict[int, str] = {}
+    count = 0
+    for seed in seeds:
+        for run in random_runs(seed, drawn=drawn):
+            difference = differing(run, seed)
+            count += difference is not None
+            if difference:
+                found[seed] = difference
+    return found, count
+
+
+def test_random_streams() -> None:
+    found, count = compared(range(QUICK))
+    assert found == {}
+    assert count > QUICK / 2
+
+
+@pytest.mark.slow
+def test_many_random_streams() -> None:
+    assert compared(range(QUICK, QUICK + SLOW))[0] == {}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_random_expressions_and_machines() -> None:
+    found, count = compared(range(DRAWN), drawn=True)
+    assert found == {}
+    assert count > DRAWN / 2
+
+
+def gathered(f: int, *, capacity: int | None = None) -> SimResult:
+    """Rows of a matrix, gathered by another one."""
+    A = scipy.sparse.random(90, 90, density=0.05, format="csr", random_state=1)
+    X = np.random.default_rng(0).random((90, f))
+    At, Xt, Y = Tensor("A", csr), Tensor("X", dense(2)), Tensor("Y", dense(2))
+    Y[i, j] = At[i, k] * Xt[k, j]
+    kernel = sparse.compile(Y, Schedule().reorder(i, k, j))
+    options = {} if capacity is None else {"capacity": capacity}
+    (run,) = sparse.simulate(kernel, {"A": A, "X": X}, **options).stages
+    return run
+
+
+def test_the_kernel_of_gathered_rows() -> None:
+    run = gathered(300)
+    assert run.kernel == "runs"
+    known = retime(run.program, run.machine_trace, limits=Limits(max_cycles=1 << 40))
+    assert (known.kernel, known.cycles, known.nodes) == ("run-ahead", run.cycles, run.nodes)
+    assert run.ending is Ending.FINISHED
+    assert gathered(300, capacity=400).kernel == "stepped"
+
+
+def test_a_dense_product() -> None:
+    """Row by row, one token in a cycle through the busiest block [closed form of the loops]."""
+    n, m, p = 30, 40, 50
+    X, W, Y = Tensor("X", dense(2)), Tensor("W", dense(2)), Tensor("Y", dense(2))
+    Y[i, j] = X[i, k] * W[k, j]
+    kernel = sparse.compile(Y, Schedule().reorder(i, k, j))
+    run = sparse.simulate(kernel, {"X": np.ones((n, m)), "W": np.ones((m, p))})
+    assert [stage.kernel for stage in run.stages] == ["runs"]
+    assert run.cycles == n * m * p + n * m + p + 16
+
+
+def test_firings_that_do_not_repeat_are_not_turned_into_runs() -> None:
+    one, other = (
+        scipy.sparse.random(300, 300, density=0.2, format="csr", random_state=seed)
+        for seed in (1, 2)
+    )
+    A, B, Y = Tensor("A", csr), Tensor("B", csr), Tensor("Y", csr)
+    Y[i, j] = A[i, j] + B[i, j]
+    (run,) = sparse.simulate(sparse.compile(Y), {"A": one, "B": other}).stages
+    assert run.firings > 1 << 16
+    assert run.kernel == "stepped"
+
+
+def test_an_interrupted_run() -> None:
+    """The counters of a run that goes no further add up, and know what is under way."""
+    run = gathered(300)
+    assert run.machine_trace is not None
+    applied = run.program.traced(run.machine_trace)
+    tables = runs_of(applied)
+    assert tables is not None
+    codes = [codes_of(applied, run.machine_trace, n) for n in range(applied.pe_count)]
+    traces = [packed(c, node.shift) for c, node in zip(codes, tables.nodes, strict=True)]
+    times = RunTimes(applied, tables, traces, most_runs=4)
+    for _ in range(9):
+        assert times.advance()
+    tally = times.tally(interrupted=True)
+    cut = assemble(applied, tally, {}, "native", kernel="runs")
+    assert cut.ending is Ending.INTERRUPTED
+    assert 0 < cut.firings == times.fired < run.firings
+    assert cut.cycles == times.latest < run.cycles
+    assert tally.left.any()
+
+
+CODES = st.lists(
+    st.tuples(st.integers(0, 3), st.one_of(st.integers(1, 9), st.integers(60, 70), st.just(300))),
+    max_size=30,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    runs=CODES,
+    dtype=st.sampled_from((np.uint8, np.uint16, np.int32)),
+    shift=st.sampled_from((2, 16, 26)),
+)
+def test_packed_codes(runs: list[tuple[int, int]], dtype: type[np.integer], shift: int) -> None:
+    """Codes of any size come back, in the fewest words that their counts allow."""
+    codes = np.repeat([c for c, _ in runs], [n for _, n in runs]).astype(dtype)
+    words = packed(codes, shift)
+    found, counts = words & ((1 << shift) - 1), words >> shift
+    np.testing.assert_array_equal(np.repeat(found, counts), codes)
+    most = (1 << 31 - shift) - 1
+    same = found[1:] == found[:-1]
+    assert (counts[:-1][same] == most).all()
+    assert (counts > 0).all()
