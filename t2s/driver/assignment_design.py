@@ -39,6 +39,8 @@ from t2s.sparse_repr.binding import (
     workspace_places,
 )
 from t2s.sparse_repr.concrete.build import build_program
+from t2s.sparse_repr.concrete.fused import fuse
+from t2s.sparse_repr.concrete.fusion import StatementGroup
 from t2s.sparse_repr.concrete.interpret import interpret_program
 from t2s.sparse_repr.concrete.ir import (
     UNKNOWN_SIZES,
@@ -195,7 +197,7 @@ class Compiled:
 
     Attributes
     ----------
-    assignment: the index notation.
+    assignment: the index notation; of a ``group`` of statements, its result from its inputs.
     program: the concrete index notation: loops, views, stages.
     diagrams: the blocks of every stage.
     """
@@ -207,11 +209,16 @@ class Compiled:
         semiring: Semiring = PLUS_TIMES,
         *,
         adapted: Adaptation = UNKNOWN_SIZES,
+        group: StatementGroup | None = None,
     ) -> None:
-        assignment = with_semiring(assignment, semiring)
-        self.assignment = assignment
-        self._schedule = schedule
-        self.program: ConcreteProgram = build_program(assignment, schedule, adapted=adapted)
+        self._schedule, self._group = schedule, group
+        self.program: ConcreteProgram
+        if group is None:
+            self.assignment = with_semiring(assignment, semiring)
+            self.program = build_program(self.assignment, schedule, adapted=adapted)
+        else:
+            fused = fuse(group, semiring)
+            self.assignment, self.program = fused.assignment, fused.program
         self.diagrams: tuple[Diagram, ...] = tuple(
             lower_stage(self.program, stage) for stage in self.program.stages
         )
@@ -219,6 +226,13 @@ class Compiled:
         self._graphs: dict[tuple[object, ...], StageGraph] = {}
         self._chosen = adapted
         self._variants: dict[Adaptation, Compiled] = {adapted: self}
+
+    @staticmethod
+    def of_group(group: StatementGroup) -> Compiled:
+        """The kernel of a graph of statements."""
+        last = group.last
+        alone = len(group.statements) == 1
+        return Compiled(last.assignment, last.schedule, group=None if alone else group)
 
     def for_inputs(self, inputs: Mapping[str, Any], type: Type | None = None) -> Compiled:
         """The kernel that ``simulate`` runs for inputs of these sizes; ``print`` shows its loops.
@@ -243,14 +257,16 @@ class Compiled:
     def _variant(self, adapted: Adaptation) -> Compiled:
         if adapted not in self._variants:
             ring = self.assignment.semiring
-            variant = Compiled(self.assignment, self._schedule, ring, adapted=adapted)
+            variant = Compiled(
+                self.assignment, self._schedule, ring, adapted=adapted, group=self._group
+            )
             self._variants[adapted] = variant
         return self._variants[adapted]
 
     @cached_property
     def of_bools(self) -> Compiled:
         """The kernel for bools, stored as bytes 0 and 1: a sum is an or, a product an and."""
-        return Compiled(self.assignment, self._schedule, OR_AND)
+        return Compiled(self.assignment, self._schedule, OR_AND, group=self._group)
 
     def __repr__(self) -> str:
         return f"<Kernel {print_assignment(self.assignment)}>"

@@ -92,8 +92,12 @@ from t2s.sparse_repr.notation.ir import (
 
 
 @dataclass
-class _Builder:
-    """The program so far."""
+class Builder:
+    """The program so far.
+
+    ``produced`` are tensors that other statements of the same graph make: they have no storage that
+    loops could walk in another order.
+    """
 
     schedule: Schedule
     splits: tuple[SplitLoop, ...]
@@ -106,6 +110,7 @@ class _Builder:
     lane: str
     zero: float | int
     workspaces: set[str] = field(default_factory=set)
+    produced: frozenset[str] = frozenset()
 
     def read_name(self, source: str, stored: Stored) -> str:
         """The name of the tensor, or of its view, that a stage reads; equal views are shared."""
@@ -116,6 +121,15 @@ class _Builder:
             if same == (source, stored.parts, stored.format) and view.name not in self.written:
                 return view.name
         return self.new_view(f"{source}_view", source, stored)
+
+    def written_name(self, result: str, stored: Stored) -> str:
+        """The name of a result, or of the view of it, that a stage writes."""
+        if stored.reasons:
+            view = self.new_view(f"{result}_written", result, stored)
+            self.written.add(view)
+            return view
+        self.formats[result] = stored.format
+        return result
 
     def new_view(self, wanted: str, source: str, stored: Stored) -> str:
         """A view of a tensor under a new name."""
@@ -146,7 +160,7 @@ def build_program(
     try:
         return _build(assignment, schedule, hoist, adapted)
     except DiscordantLoops as error:
-        raise _with_hints(error, assignment, schedule) from None
+        raise with_hints(error, assignment, schedule) from None
 
 
 def _build(
@@ -196,7 +210,7 @@ def _build(
         schedule = with_vector_loops(schedule, split)
         more, after = apply_splits([split], after, exact, splits)
         splits += more
-    builder = _Builder(
+    builder = Builder(
         schedule=schedule,
         splits=splits,
         names=names,
@@ -225,7 +239,7 @@ def _build(
         dropped |= {assignment.result.tensor}
     if dropped:
         builder.schedule = schedule.drop_zeros(*sorted(dropped))
-    without_zeros = _without_zeros(builder, assignments, lane)
+    without_zeros = without_zeros_of(builder, assignments, lane)
     used = {access.tensor for stage in builder.stages for access in accesses(stage)}
     program = ConcreteProgram(
         stages=tuple(builder.stages),
@@ -270,14 +284,14 @@ def _leaves_loops(schedule: Schedule) -> bool:
     )
 
 
-def _target_is_dense(builder: _Builder, assignment: Assignment) -> bool:
+def _target_is_dense(builder: Builder, assignment: Assignment) -> bool:
     """Whether the result stores everything in its last level."""
     levels = builder.formats[assignment.result.tensor].levels
     return not levels or levels[-1].full
 
 
 def _choose_formats(
-    builder: _Builder,
+    builder: Builder,
     assignments: Sequence[Assignment],
     precomputed: Mapping[str, Precompute],
     adapted: Adaptation,
@@ -296,7 +310,7 @@ def _choose_formats(
     parts = {part: s.variable for s in builder.splits for part in (s.outer, s.inner)}
 
     def loops_of(assignment: Assignment) -> tuple[str, ...]:
-        return whole_variables(_read(builder, assignment).order, parts)
+        return whole_variables(read_tensors(builder, assignment).order, parts)
 
     skipped = {
         directive.variable
@@ -318,8 +332,8 @@ def _in_order(format: Format) -> bool:
     return format.modes == tuple(range(format.order))
 
 
-def _without_zeros(
-    builder: _Builder, assignments: Sequence[Assignment], lane: str
+def without_zeros_of(
+    builder: Builder, assignments: Sequence[Assignment], lane: str
 ) -> tuple[str, ...]:
     """The tensors that stages write without zeros, under the names by which they do.
 
@@ -363,8 +377,16 @@ def _writes(stage: Statement, name: str) -> bool:
     return result_of(stage).tensor == name
 
 
-def _with_hints(error: DiscordantLoops, assignment: Assignment, schedule: Schedule) -> UserError:
-    """The error for loops that are discordant with a tensor, with verified hints."""
+def with_hints(
+    error: DiscordantLoops,
+    assignment: Assignment,
+    schedule: Schedule,
+    first: tuple[str, ...] = (),
+) -> UserError:
+    """The error for loops that are discordant with a tensor, with verified hints.
+
+    ``first`` are the loops that have to be outside.
+    """
 
     def compiles(tried: Schedule) -> bool:
         try:
@@ -378,9 +400,12 @@ def _with_hints(error: DiscordantLoops, assignment: Assignment, schedule: Schedu
     ]
     plain = replace(schedule, directives=tuple(others))
     orders = [
-        " ".join(order) for order in candidate_orders(error) if compiles(plain.reorder(*order))
+        " ".join(order)
+        for order in candidate_orders(error)
+        if order[: len(first)] == first and compiles(plain.reorder(*order))
     ]
-    transposes = compiles(schedule.transpose(error.path.tensor))
+    in_order = error.order[: len(first)] == first
+    transposes = in_order and compiles(schedule.transpose(error.path.tensor))
     return discordant(error, list(dict.fromkeys(orders))[:2], transposes=transposes)
 
 
@@ -449,7 +474,7 @@ def _path(access: Access, stored: Stored, lane: str) -> LevelPath:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Reads:
+class Reads:
     """The reads of an assignment, and its order of loops."""
 
     reads: dict[Access, Stored]
@@ -458,7 +483,10 @@ class _Reads:
     order: tuple[str, ...]
 
 
-def _read(builder: _Builder, assignment: Assignment) -> _Reads:
+def read_tensors(builder: Builder, assignment: Assignment, first: Sequence[str] = ()) -> Reads:
+    """How an assignment reads its tensors, and its loops, with those of ``first`` outside if any
+    order will do.
+    """
     schedule, lane, result = builder.schedule, builder.lane, assignment.result
     reads = {
         access: stored_access(access, builder.formats[access.tensor], builder.splits, lane)
@@ -468,7 +496,9 @@ def _read(builder: _Builder, assignment: Assignment) -> _Reads:
     paths = [_path(access, stored, lane) for access, stored in reads.items()]
     if not _converted(target):
         paths.append(_path(result, target, lane))
-    variables = split_names(all_variables(assignment), builder.splits)
+    variables = split_names(
+        tuple(dict.fromkeys((*first, *all_variables(assignment)))), builder.splits
+    )
     if schedule.order is not None:
         directive = with_parts(schedule.order, schedule)
         order = check_order(directive, builder.order_names, variables)
@@ -476,14 +506,28 @@ def _read(builder: _Builder, assignment: Assignment) -> _Reads:
         order = choose_order([name for name in variables if name != lane], paths)
     innermost = (lane,) if lane in variables else ()
     order = (*(name for name in order if name != lane), *innermost)
-    return _Reads(reads=reads, target=target, paths=paths, order=order)
+    return Reads(reads=reads, target=target, paths=paths, order=order)
 
 
-def _add_stage(builder: _Builder, assignment: Assignment) -> str:
+def _add_stage(builder: Builder, assignment: Assignment) -> str:
     """Add the stages of one assignment; returns the tensor that the last of them writes."""
-    schedule, result, lane = builder.schedule, assignment.result, builder.lane
-    read = _read(builder, assignment)
+    read = read_tensors(builder, assignment)
+    value = read_in_order(builder, assignment, read)
     target, order = read.target, read.order
+    read_too = assignment.result.tensor in (access.tensor for access in read.reads)
+    covered = covered_loops(value, order, builder.formats, assignment.semiring)
+    stored_result = written_result(
+        target, order, covered, read_too=read_too, lane=builder.lane, gaps=not builder.zero
+    )
+    return _add_nests(builder, assignment, value, order, stored_result)
+
+
+def read_in_order(builder: Builder, assignment: Assignment, read: Reads) -> Expression:
+    """What an assignment computes of tensors, and views of them, that its loops walk in order.
+
+    Raises ``DiscordantLoops`` for a tensor that may not be converted.
+    """
+    schedule, result, lane, order = builder.schedule, assignment.result, builder.lane, read.order
 
     def check(path: LevelPath, *, may_transpose: bool) -> None:
         if not (path.fits(order) or path.free or may_transpose):
@@ -491,6 +535,8 @@ def _add_stage(builder: _Builder, assignment: Assignment) -> str:
 
     renamed: dict[Access, Access] = {}
     for access, stored in read.reads.items():
+        if access.tensor in builder.produced:
+            continue
         path = _path(access, stored, lane)
         check(path, may_transpose=schedule.may_transpose(access.tensor))
         if not path.fits(order):
@@ -500,13 +546,8 @@ def _add_stage(builder: _Builder, assignment: Assignment) -> str:
     value = _split_sums(assignment.value, builder.splits)
     value = rewrite(value, lambda t: renamed.get(t) if isinstance(t, Access) else None)
     converts = result.tensor in builder.workspaces or schedule.may_transpose(result.tensor)
-    check(_path(result, target, lane), may_transpose=converts)
-    read_too = result.tensor in (access.tensor for access in read.reads)
-    covered = covered_loops(value, order, builder.formats, assignment.semiring)
-    stored_result = written_result(
-        target, order, covered, read_too=read_too, lane=lane, gaps=not builder.zero
-    )
-    return _add_nests(builder, assignment, value, order, stored_result)
+    check(_path(result, read.target, lane), may_transpose=converts)
+    return value
 
 
 def _converted(target: Stored) -> bool:
@@ -514,19 +555,14 @@ def _converted(target: Stored) -> bool:
 
 
 def _add_nests(
-    builder: _Builder,
+    builder: Builder,
     assignment: Assignment,
     value: Expression,
     order: tuple[str, ...],
     written: Written,
 ) -> str:
     result = assignment.result
-    name = result.tensor
-    if written.stored.reasons:
-        name = builder.new_view(f"{name}_written", name, written.stored)
-        builder.written.add(name)
-    elif written.stored.format != builder.formats[name]:
-        builder.formats[name] = written.stored.format
+    name = builder.written_name(result.tensor, written.stored)
     target = Access(tensor=name, variables=written.stored.variables, location=result.location)
     nests = build_nests(target, value, order, builder.names.fresh, everywhere=True)
     for access in nests.stored:

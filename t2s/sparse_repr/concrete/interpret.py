@@ -112,6 +112,8 @@ class _Loops:
                 target = result_of(producer)
                 zeros = _zeros(target, self.extents, self.kind, self.semiring)
                 self.memory[target.tensor] = zeros
+                places = np.zeros(zeros.shape, np.bool_)
+                self.there[target.tensor] = self.stored[target.tensor] = places
                 self.run(producer, at)
                 self.run(consumer, at)
             case Assign(result=result, value=value, accumulate=accumulate):

@@ -9,6 +9,7 @@ looked at.  An operand without the variable is there at every coordinate.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
@@ -142,6 +143,80 @@ def either(*members: Merge, everything: bool) -> Merge:
     return Either(members=tuple(flat), everything=everything)
 
 
+def read_once(merge: Merge) -> Merge:
+    """The same coordinates, with every leaf in one place.
+
+    A tensor that two statements of a graph read is in the expression twice, but its levels are
+    scanned once.  What two members of a union need is intersected with both of them; what a member
+    of an intersection has in common with the others bounds nothing more there.  A leaf that is left
+    in two places, as X in ``(X + C)*(X + D)``, stays there: see ``leaves_of``.
+    """
+    match merge:
+        case Both(members=members):
+            return _intersection([read_once(member) for member in members])
+        case Either(members=members, everything=everything):
+            return _union([read_once(member) for member in members], everything)
+        case _:
+            return merge
+
+
+def leaves_of(merge: Merge) -> list[Access]:
+    """The operands of a merge, each as often as it is there."""
+    return [term.access for term in walk(merge) if isinstance(term, Leaf)]
+
+
+def _factors(merge: Merge) -> tuple[Merge, ...]:
+    """What has to be there for a member to be; nothing for one that always is."""
+    match merge:
+        case Both(members=members):
+            return members
+        case Everything():
+            return ()
+        case _:
+            return (merge,)
+
+
+def _intersection(members: Sequence[Merge]) -> Merge:
+    needed = list(dict.fromkeys(factor for member in members for factor in _factors(member)))
+    bounds = [factor for factor in needed if isinstance(factor, Leaf)]
+    kept: list[Merge] = []
+    for factor in needed:
+        if isinstance(factor, Either):
+            rests = [
+                both(*(part for part in _factors(member) if part not in bounds))
+                for member in factor.members
+            ]
+            some = [rest for rest in rests if not isinstance(rest, Everything)]
+            always = factor.everything or len(some) < len(rests)
+            factor = either(*dict.fromkeys(some), everything=always)
+        kept.append(factor)
+    return both(*kept)
+
+
+def _union(members: Sequence[Merge], everything: bool) -> Merge:
+    left = list(dict.fromkeys(members))
+    if everything:  # all coordinates are visited, so intersections bound nothing
+        leaves = dict.fromkeys(leaf for member in left for leaf in leaves_of(member))
+        if len(leaves) < sum(len(leaves_of(member)) for member in left):
+            left = [Leaf(access=access) for access in leaves]
+    while not everything:
+        counts = Counter(factor for member in left for factor in _factors(member))
+        shared = next((factor for factor in counts if counts[factor] > 1), None)
+        if shared is None:
+            break
+        having = [member for member in left if shared in _factors(member)]
+        rests = [
+            both(*(factor for factor in _factors(member) if factor != shared)) for member in having
+        ]
+        some = [rest for rest in rests if not isinstance(rest, Everything)]
+        always = len(some) < len(rests)
+        group = _intersection([shared, _union(some, always)]) if some else shared
+        at = left.index(having[0])
+        left = [member for member in left if member not in having]
+        left.insert(at, group)
+    return either(*left, everything=everything)
+
+
 def expression_of(statement: Statement) -> Expression:
     """The assigned expression of a statement, with its producers' temporaries substituted."""
     return _expression(statement, {})
@@ -162,6 +237,38 @@ def _expression(statement: Statement, temporaries: Mapping[str, Expression]) -> 
             return _expression(consumer, {**temporaries, result_of(producer).tensor: inner})
 
 
+def covered_by(
+    statement: Statement, formats: Mapping[str, Format], semiring: Semiring
+) -> tuple[str, ...]:
+    """As ``covered_loops``, of loops with producers inside; fibers of temporaries may be empty."""
+    missing: set[Access] = set()
+    covered: list[str] = []
+    result = result_of(statement)
+
+    def level_is_full(access: Access, variable: str) -> bool:
+        if access.tensor not in formats:
+            return False
+        return _level_is_full(formats[access.tensor], access, variable)
+
+    while not isinstance(statement, Assign):
+        match statement:
+            case Where(consumer=consumer):
+                statement = consumer
+            case Forall(variable=variable, body=body):
+                merge = merge_of(expression_of(body), variable, semiring)
+                full = is_full(merge, variable, level_is_full, missing)
+                if variable not in result.variables or not full:
+                    break
+                lose_partial(merge, variable, level_is_full, missing)
+                covered.append(variable)
+                statement = body
+    return tuple(covered)
+
+
+def _level_is_full(format: Format, access: Access, variable: str) -> bool:
+    return format.levels[format.modes.index(access.variables.index(variable))].full
+
+
 def covered_loops(
     value: Expression, order: Sequence[str], formats: Mapping[str, Format], semiring: Semiring
 ) -> tuple[str, ...]:
@@ -173,8 +280,7 @@ def covered_loops(
     covered: list[str] = []
 
     def level_is_full(access: Access, variable: str) -> bool:
-        format = formats[access.tensor]
-        return format.levels[format.modes.index(access.variables.index(variable))].full
+        return _level_is_full(formats[access.tensor], access, variable)
 
     for variable in order:
         if any(variable in term.variables for term in walk(value) if isinstance(term, Sum)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from t2s.core.errors import UnsupportedError
 from t2s.core.ops import Op
 from t2s.sparse_repr.blocks.alu import Compute, EmptyOperand, Fill, LoadValues, Spread, SumLanes
 from t2s.sparse_repr.blocks.droppers import CoordinateDropper, ValueDropper, ZeroDropper
@@ -12,7 +13,16 @@ from t2s.sparse_repr.blocks.reducers import EmptyFiber, ReduceLists, ReducePoint
 from t2s.sparse_repr.functions import Function
 from t2s.sparse_repr.lowering.diagram import DiagramWire, TokenKind
 from t2s.sparse_repr.lowering.scope import Blocks, LoopLevel, NestScope
-from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative, Number, Unary
+from t2s.sparse_repr.notation.ir import (
+    Access,
+    Combine,
+    Expression,
+    Negative,
+    Number,
+    Unary,
+    accesses,
+    print_expression,
+)
 from t2s.sparse_repr.notation.support import elsewhere, is_strict, vanishes
 from t2s.sparse_repr.notation.types import combined
 from t2s.sparse_repr.semiring import Semiring, TypedNumber
@@ -23,9 +33,7 @@ def compute(scope: NestScope, value: Expression, result: Access) -> DiagramWire:
 
     In lanes these are vectors if the result has the variable of the lanes, else sums of vectors.
     """
-    computed = _value(scope, value).operand
-    if not isinstance(computed, DiagramWire):
-        computed = _filled(scope, computed)
+    computed = _wire(scope, _value(scope, value))
     if scope.width > 1 and computed.lanes == 1:
         output = _new(scope, lanes=scope.width)
         scope.blocks.add(Spread(lanes=scope.width), [computed], [output], scope.region)
@@ -35,6 +43,20 @@ def compute(scope: NestScope, value: Expression, result: Access) -> DiagramWire:
         scope.blocks.add(SumLanes(), [computed], [output], scope.region)
         computed = output
     return computed
+
+
+def compute_scalar(scope: NestScope, value: Expression) -> tuple[DiagramWire, bool]:
+    """The values of a temporary, one for each iteration, and whether they may be N.
+
+    That stands for an element of which no operand is stored.
+    """
+    computed = _value(scope, value, vanishes(value, scope.program.semiring))
+    return _wire(scope, computed), computed.optional
+
+
+def _wire(scope: NestScope, value: _Value) -> DiagramWire:
+    operand = value.operand
+    return operand if isinstance(operand, DiagramWire) else _filled(scope, operand)
 
 
 def _new(scope: NestScope, about: str = "", lanes: int = 1) -> DiagramWire:
@@ -75,6 +97,8 @@ def _value(scope: NestScope, value: Expression, marked: bool = False) -> _Value:
             )
         case Unary(function=function, value=inner, stored=stored):
             strict = stored and vanishes(inner, semiring)
+            if strict:
+                _check_sure(scope, value)
             operand = _value(scope, inner, strict or marked)
             if not isinstance(operand.operand, DiagramWire):
                 operand = _Value(_filled(scope, operand.operand))
@@ -96,6 +120,20 @@ def _value(scope: NestScope, value: Expression, marked: bool = False) -> _Value:
             )
         case _:
             raise ValueError("sums are loops in concrete index notation")
+
+
+def _check_sure(scope: NestScope, value: Unary) -> None:
+    """Refuse a function of what is stored where a temporary does not say it."""
+    for access in accesses(value.value):
+        if access in scope.operands and scope.operands[access].unsure:
+            raise UnsupportedError(
+                f"{print_expression(value)} depends on where {access.tensor} has terms to sum,"
+                " which its stream does not say",
+                location=access.location or scope.program.location,
+                expected=f"a loop that visits only coordinates at which {access.tensor} has some",
+                given=f"{access.tensor} in a sum or maximum with operands that have others",
+                hint=f"store {access.tensor}",
+            )
 
 
 def _absent(value: Expression, semiring: Semiring) -> TypedNumber | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from t2s.core.errors import InternalError, UserError
+from t2s.core.errors import InternalError, UnsupportedError, UserError
 from t2s.core.walk import Term, rebuild, walk
 from t2s.graph.graph import RegionKind
 from t2s.sparse_repr.blocks.draft import BlockKind
@@ -35,7 +35,9 @@ from t2s.sparse_repr.concrete.merge import (
     either,
     expression_of,
     is_unbounded,
+    leaves_of,
     merge_of,
+    read_once,
 )
 from t2s.sparse_repr.concrete.schedule import Schedule, Skip
 from t2s.sparse_repr.levels import Level
@@ -43,13 +45,14 @@ from t2s.sparse_repr.lowering.compute import (
     Around,
     Computed,
     compute,
+    compute_scalar,
     outermost_vector,
     reduce_loops,
 )
 from t2s.sparse_repr.lowering.diagram import Diagram, DiagramWire, TokenKind
 from t2s.sparse_repr.lowering.scope import Blocks, LoopLevel, NestOperand, NestScope
 from t2s.sparse_repr.lowering.to_graph import construct
-from t2s.sparse_repr.notation.ir import Access, Expression, accesses
+from t2s.sparse_repr.notation.ir import Access, Expression, accesses, print_expression
 
 
 def lower_stage(
@@ -148,11 +151,15 @@ def _lower(
                 elif lanes > 1:
                     inner = in_lanes(scope, expression_of(body), lanes, inside)
             case Where(consumer=consumer, producer=producer):
-                scope = _with_temporary(scope, producer)
+                scope = _with_temporary(scope, producer, consumer)
                 statement = consumer
     if inner is None:
         assert isinstance(statement, Assign)
-        inner = Computed(loops=(), value=compute(scope, statement.value, result))
+        if top or scope.depth > outside:
+            inner = Computed(loops=(), value=compute(scope, statement.value, result))
+        else:
+            stream, optional = compute_scalar(scope, statement.value)
+            inner = Computed(loops=(), value=stream, optional=optional)
     computed = replace(inner, loops=scope.loops[outside:] + inner.loops)
     clean = clean and top and not _written_dense(scope.program, result)
     around = Around(
@@ -200,12 +207,30 @@ def _written_dense(program: ConcreteProgram, result: Access) -> bool:
     return all(level.full for level in program.format_of(result.tensor).levels)
 
 
-def _with_temporary(scope: NestScope, producer: Statement) -> NestScope:
+def _with_temporary(scope: NestScope, producer: Statement, consumer: Statement) -> NestScope:
     computed = _lower(scope, producer, top=False)
-    result = result_of(producer)
-    pending = computed.loops[0].coordinate if computed.loops else None
-    access = Access(tensor=result.tensor, variables=result.variables)
-    return scope.with_operand(access, NestOperand(stream=computed.value, pending=pending))
+    pending = tuple(level.coordinate for level in computed.loops)
+    operand = NestOperand(
+        stream=computed.value,
+        missing=computed.optional and not pending,
+        pending=pending,
+        unsure=not pending
+        and next(assigns_of(producer)).accumulate
+        and any(
+            scope.operands[access].missing
+            for access in accesses(expression_of(producer))
+            if access in scope.operands
+        ),
+    )
+    for access in _reads_of_temporary(result_of(producer), consumer):
+        scope = scope.with_operand(access, operand)
+    return scope
+
+
+def _reads_of_temporary(result: Access, consumer: Statement) -> tuple[Access, ...]:
+    """The accesses of a temporary: statements may call the variables of its levels differently."""
+    reads = (access for access in accesses(consumer) if access.tensor == result.tensor)
+    return tuple(dict.fromkeys(reads))
 
 
 def in_lanes(
@@ -221,6 +246,8 @@ def in_lanes(
     turn, ``run`` at a time; the results are merged in the order of the coordinates.
     """
     needed = [access for access in dict.fromkeys(accesses(value)) if access in scope.operands]
+    for access in needed:
+        _check_one_level(scope, access, scope.operands[access], "dealt to copies or fused")
     innermost = scope.loops[-1]
     order = innermost.coordinate
     inputs = (order, *(scope.operands[access].stream for access in needed))
@@ -261,6 +288,8 @@ def in_fused(
     around, within = scope.loops[-2:]
     outer, inner = around.coordinate, within.coordinate
     needed = [access for access in dict.fromkeys(accesses(value)) if access in scope.operands]
+    for access in needed:
+        _check_one_level(scope, access, scope.operands[access], "dealt to copies or fused")
     beside = tuple(scope.operands[access].stream for access in needed)
     region = scope.blocks.add_loop(loop.fused, RegionKind.SCAN, scope.region)
     coordinate = scope.blocks.like(inner, outer.depth)
@@ -314,8 +343,10 @@ class _Joined:
 def enter_loop(scope: NestScope, loop: Forall, value: Expression) -> NestScope:
     """The scope inside a loop around ``value``."""
     variable = loop.variable
-    merge = merge_of(value, variable, scope.program.semiring)
-    located = tuple(a for a in accesses(value) if _is_located(scope, loop, a))
+    reads = tuple(dict.fromkeys(accesses(value)))
+    merge = read_once(merge_of(value, variable, scope.program.semiring))
+    _check_read_once(scope, merge, variable)
+    located = tuple(a for a in reads if _is_located(scope, loop, a))
     for access in located:
         _check_located(scope, access)
     rest = _without(merge, set(located))
@@ -329,7 +360,7 @@ def enter_loop(scope: NestScope, loop: Forall, value: Expression) -> NestScope:
     region = scope.blocks.add_loop(variable, _kind(scope, rest), scope.region or None)
     joined = _lower_merge(replace(scope, skip=loop.skip), rest, variable, region)
     operands = dict(scope.operands)
-    for access in accesses(value):
+    for access in reads:
         if access in joined.operands:
             operands[access] = joined.operands[access]
         elif access in scope.operands:
@@ -347,6 +378,21 @@ def enter_loop(scope: NestScope, loop: Forall, value: Expression) -> NestScope:
         covered=joined.full,
     )
     return replace(scope, loops=(*scope.loops, entered), operands=operands)
+
+
+def _check_read_once(scope: NestScope, merge: Merge, variable: str) -> None:
+    """Refuse a loop in which a level would be scanned once for each of several uses."""
+    leaves = leaves_of(merge)
+    twice = next((access for access in leaves if leaves.count(access) > 1), None)
+    if twice is not None:
+        raise UnsupportedError(
+            f"the loop over {variable} needs {twice.tensor} in two ways at once",
+            location=twice.location or scope.program.location,
+            expected=f"uses of {twice.tensor} that one scan of its level at {variable} can serve",
+            given=f"{print_expression(twice)} in several factors or terms, through a tensor that is"
+            " read twice",
+            hint="store the tensor that is read twice",
+        )
 
 
 def _is_located(scope: NestScope, loop: Forall, access: Access) -> bool:
@@ -412,7 +458,7 @@ def _without(merge: Merge, located: set[Access]) -> Merge:
 def _level(scope: NestScope, access: Access) -> Level | None:
     """The next level of an operand; ``None`` for a temporary."""
     operand = scope.operands[access]
-    if operand.pending is not None:
+    if operand.pending:
         return None
     return scope.program.format_of(access.tensor).levels[operand.level]
 
@@ -435,11 +481,10 @@ def _lower_merge(scope: NestScope, merge: Merge, variable: str, region: str) -> 
 def _scan(scope: NestScope, access: Access, variable: str, region: str) -> _Joined:
     operand = scope.operands[access]
     depth = scope.depth + 1
-    if operand.pending is not None:  # a temporary that arrives as a fiber
-        inside = replace(operand, pending=None)
-        return _Joined(
-            coordinate=operand.pending, operands={access: inside}, full=False, filled=False
-        )
+    if operand.pending:  # a temporary that arrives as a fiber
+        coordinate, *below = operand.pending
+        inside = replace(operand, pending=tuple(below))
+        return _Joined(coordinate=coordinate, operands={access: inside}, full=False, filled=False)
     level = scope.program.format_of(access.tensor).levels[operand.level]
     about = f"{access.tensor} {scope.program.format_of(access.tensor).modes[operand.level]}"
     coordinate = scope.blocks.stream(TokenKind.COORDINATE, depth, about)
@@ -459,8 +504,10 @@ def _scan(scope: NestScope, access: Access, variable: str, region: str) -> _Join
 def _solid(scope: NestScope, access: Access) -> bool:
     """Whether the next level has a coordinate in every fiber."""
     operand = scope.operands[access]
+    if operand.level == 0:  # also a temporary, whose fibers may be empty
+        return False
     format = scope.program.format_of(access.tensor)
-    return operand.level > 0 and not format.levels[operand.level - 1].full
+    return not format.levels[operand.level - 1].full
 
 
 def _count(scope: NestScope, variable: str, region: str) -> _Joined:
@@ -600,6 +647,7 @@ def _join(scope: NestScope, kind: BlockKind, sides: list[_Joined], region: str) 
     for side in sides:
         inputs.append(side.coordinate)
         for access, operand in side.operands.items():
+            _check_one_level(scope, access, operand, "joined with another operand")
             output = scope.blocks.like(operand.stream)
             inputs.append(operand.stream)
             outputs.append(output)
@@ -607,6 +655,18 @@ def _join(scope: NestScope, kind: BlockKind, sides: list[_Joined], region: str) 
     block = Join(kind=kind, sides=tuple(1 + len(side.operands) for side in sides))
     scope.blocks.add(block, inputs, [coordinate, *outputs], region)
     return _Joined(coordinate=coordinate, operands=operands, full=False, filled=False)
+
+
+def _check_one_level(scope: NestScope, access: Access, operand: NestOperand, how: str) -> None:
+    """Refuse to treat one by one the coordinates of a temporary that has levels below them."""
+    if operand.pending:
+        raise UnsupportedError(
+            f"{access.tensor} arrives in several levels, and the outer one is {how}",
+            location=access.location or scope.program.location,
+            expected="loops around that make it fiber by fiber, or an outer level that is alone",
+            given=print_expression(access),
+            hint=f"store {access.tensor}",
+        )
 
 
 def _repeat(scope: NestScope, operand: NestOperand, by: DiagramWire, region: str) -> NestOperand:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from t2s.core.location import SourceLocation
+from t2s.core.names import NameSupply
 from t2s.graph.graph import Region, RegionKind
 from t2s.sparse_repr.blocks.lists import DiagramBlock
 from t2s.sparse_repr.concrete.ir import ConcreteProgram
@@ -51,8 +52,7 @@ class Blocks:
 
     def add_loop(self, variable: str, kind: RegionKind, parent: str | None) -> str:
         """Add a loop, under a name that is unique in the diagram."""
-        same = sum(loop.index == variable for loop in self.loops)
-        name = variable if not same else f"{variable}_{same + 1}"
+        name = NameSupply(loop.name for loop in self.loops).fresh(variable)
         self.loops.append(Region(name=name, index=variable, kind=kind, parent=parent))
         return name
 
@@ -68,7 +68,9 @@ class NestOperand:
     missing: the reference may be empty here.
     together: operands of which at least one is not empty here, if ``missing``.
     lanes: elements of a vector, once the loop over its lanes has been entered.
-    pending: of a temporary with a fiber: the coordinates that go with ``stream``, one level down.
+    pending: of a temporary that is a fiber: the coordinates of the levels that no loop has entered
+    yet, outermost first; ``stream`` are the values below the last of them.
+    unsure: it is the value of a sum, and is zero also where there is nothing to sum.
     """
 
     stream: DiagramWire
@@ -76,7 +78,8 @@ class NestOperand:
     missing: bool = False
     together: frozenset[Access] = frozenset()
     lanes: int = 1
-    pending: DiagramWire | None = None
+    pending: tuple[DiagramWire, ...] = ()
+    unsure: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
