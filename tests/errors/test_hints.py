@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx.version_converter
 import pytest
 
 import t2s
@@ -40,8 +41,9 @@ OWNERS: dict[str, Any] = {
     "kernel": sparse.Kernel,
     "plan": external.ExternalPlan,
     "Type": t2s.Type,
+    "onnx.version_converter": onnx.version_converter,
 }
-ANY = (t2s.Func, sparse.Schedule, Chain, Representation)
+ANY = (t2s.Func, sparse.Kernel, sparse.Schedule, Chain, Representation)
 
 
 def hints_of(path: Path) -> Iterator[tuple[int, str]]:
