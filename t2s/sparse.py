@@ -19,6 +19,7 @@ from t2s.core.types import Type
 from t2s.driver.assignment_design import SparseResult, assignment_of
 from t2s.driver.capstan_kernel import CapstanKernel
 from t2s.driver.compiled_kernel import Kernel
+from t2s.driver.imported_model import ImportedModel, from_onnx, from_torch
 from t2s.driver.program_result import ProgramResult, StatementRun
 from t2s.driver.sparse_search import search
 from t2s.driver.sparse_search_result import SparsePoint, SparseSearchResult
@@ -101,6 +102,7 @@ __all__ = [
     "CapstanKernel",
     "EmptyFiber",
     "Format",
+    "ImportedModel",
     "Kernel",
     "Notation",
     "Op",
@@ -130,6 +132,8 @@ __all__ = [
     "from_coordinates",
     "from_dense",
     "from_levels",
+    "from_onnx",
+    "from_torch",
     "gelu",
     "interpret",
     "largest",

@@ -1,0 +1,154 @@
+"""Models of PyTorch: a graph like those of ``torch.export``, and real exports with torch."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from t2s import sparse
+from t2s.core.location import SourceLocation
+from t2s.errors import UserError
+from t2s.sparse_repr.models.torch_reader import statements_of_torch
+
+HERE = SourceLocation("model.py", 1)
+
+
+class Weights:
+    """What is used of a ``torch.Tensor``."""
+
+    def __init__(self, array: np.ndarray[Any, Any], layout: str = "torch.strided") -> None:
+        self.array = array
+        self.layout = layout
+
+    def detach(self) -> Weights:
+        return self
+
+    cpu = to_dense = detach
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        return self.array
+
+
+class Target:
+    """An operator, which prints as torch's do."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"aten.{self.name}.default"
+
+
+def graph(operations: list[tuple[str, str, tuple[Any, ...], tuple[int, ...]]]) -> Any:
+    """An exported program: inputs x and the parameter w, then operations by name."""
+    nodes = {
+        "x": SimpleNamespace(op="placeholder", name="x", meta={"val": np.zeros((4, 6))}),
+        "w": SimpleNamespace(op="placeholder", name="w"),
+    }
+    for name, operator, arguments, shape in operations:
+        nodes[name] = SimpleNamespace(
+            op="call_function",
+            name=name,
+            target=Target(operator),
+            args=tuple(nodes[each] if isinstance(each, str) else each for each in arguments),
+            kwargs={},
+            users=(),
+            meta={"val": np.zeros(shape)},
+        )
+    output = SimpleNamespace(op="output", name="output", args=((nodes[operations[-1][0]],),))
+    specs = [
+        SimpleNamespace(arg=SimpleNamespace(name="x"), target=None),
+        SimpleNamespace(arg=SimpleNamespace(name="w"), target="layer.weight"),
+    ]
+    return SimpleNamespace(
+        graph_module=SimpleNamespace(graph=SimpleNamespace(nodes=[*nodes.values(), output])),
+        state_dict={"layer.weight": Weights(np.arange(18.0).reshape(3, 6), "torch.sparse_csr")},
+        constants={},
+        graph_signature=SimpleNamespace(input_specs=specs),
+    )
+
+
+def test_a_graph_of_operators() -> None:
+    read = statements_of_torch(
+        graph(
+            [
+                ("linear", "linear", ("x", "w"), (4, 3)),
+                ("heads", "view", ("linear", [4, 3, 1]), (4, 3, 1)),
+                ("y", "relu", ("heads",), (4, 3, 1)),
+            ]
+        ),
+        HERE,
+    )
+    assert read.text == "linear(i,j) = x(i,k)*layer_weight(j,k)\ny(i,j) = relu(linear(i,j))"
+    assert read.inputs == {"x": ("x", (4, 6))}
+    assert read.outputs == {"y": ("y", (4, 3, 1))}
+    assert read.sparse == {"layer_weight"}
+
+
+def test_operators_that_are_refused() -> None:
+    with pytest.raises(UserError, match="select is not an operation of index notation") as caught:
+        statements_of_torch(graph([("y", "select", ("x", 0, 0), (6,))]), HERE)
+    assert caught.match(r"in the order of the model: x, w, y \(this one\), output")
+    with pytest.raises(UserError, match="gelu by the error function"):
+        statements_of_torch(graph([("y", "gelu", ("x",), (4, 6))]), HERE)
+
+
+def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(UserError, match="models of PyTorch need the package torch"):
+        sparse.from_torch(None, ())
+
+
+def test_exports() -> None:
+    torch = pytest.importorskip("torch")
+    nn = torch.nn
+
+    class Decoder(nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self, width: int = 8, heads: int = 2) -> None:
+            super().__init__()
+            self.heads = heads
+            self.norm = nn.LayerNorm(width)
+            self.q, self.k, self.v, self.o = (nn.Linear(width, width) for _ in range(4))
+            self.more = nn.Sequential(
+                nn.LayerNorm(width), nn.Linear(width, 12), nn.SiLU(), nn.Linear(12, width)
+            )
+
+        def forward(self, x: Any) -> Any:
+            batch, length, width = x.shape
+
+            def split(rows: Any) -> Any:
+                return rows.view(batch, length, self.heads, width // self.heads).transpose(1, 2)
+
+            n = self.norm(x)
+            o = nn.functional.scaled_dot_product_attention(
+                split(self.q(n)), split(self.k(n)), split(self.v(n))
+            )
+            x = x + self.o(o.transpose(1, 2).reshape(batch, length, width))
+            return x + self.more(x)
+
+    class Graph(nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.two = nn.Linear(5, 4), nn.Linear(4, 3)
+            edges = (torch.rand(6, 6) < 0.3).double()
+            edges[2] = 0
+            self.register_buffer("A", edges)
+
+        def forward(self, x: Any) -> Any:
+            h = torch.relu(self.one(self.A @ x))
+            h = nn.functional.dropout(h, training=self.training)
+            return torch.log_softmax(torch.mm(self.A, self.two(h)), -1)
+
+    torch.manual_seed(0)
+    for module, shape in ((Decoder(), (1, 6, 8)), (Decoder(), (3, 6, 8)), (Graph(), (6, 5))):
+        argument = torch.randn(shape, dtype=torch.float64)
+        imported = sparse.from_torch(module.double(), (argument,))
+        inputs = {"x": argument.numpy()}
+        found = imported.outputs(imported.simulate(inputs))
+        for name, expected in imported.expected(inputs).items():
+            np.testing.assert_allclose(found[name], expected, rtol=1e-8)
