@@ -19,8 +19,16 @@ from t2s.core.types import Type
 from t2s.driver.assignment_design import SparseResult, assignment_of
 from t2s.driver.capstan_kernel import CapstanKernel
 from t2s.driver.compiled_kernel import Kernel
+from t2s.driver.program_result import ProgramResult, StatementRun
 from t2s.driver.sparse_search import search
 from t2s.driver.sparse_search_result import SparsePoint, SparseSearchResult
+from t2s.driver.statement_program import (
+    Program,
+    checked_formats,
+    program_of_tensors,
+    program_of_text,
+)
+from t2s.driver.words import Words
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.concrete.schedule_text import parse_schedule
 from t2s.sparse_repr.formats import (
@@ -37,19 +45,24 @@ from t2s.sparse_repr.formats import (
     scalar,
 )
 from t2s.sparse_repr.notation.ir import Assignment
-from t2s.sparse_repr.notation.parse import parse_assignment, parse_format
+from t2s.sparse_repr.notation.parse import as_mapping, parse_assignment, parse_format
 from t2s.sparse_repr.notation.symbols import (
     Notation,
     Tensor,
     exp,
     gelu,
+    largest,
+    layernorm,
     log,
     maximum,
+    mean,
     minimum,
     relu,
     rsqrt,
     sigmoid,
     silu,
+    smallest,
+    softmax,
     sqrt,
     stored,
     summation,
@@ -91,15 +104,19 @@ __all__ = [
     "Kernel",
     "Notation",
     "Op",
+    "Program",
+    "ProgramResult",
     "Schedule",
     "Semiring",
     "SparsePoint",
     "SparseResult",
     "SparseSearchResult",
     "SparseTensor",
+    "StatementRun",
     "Stream",
     "Streams",
     "Tensor",
+    "Words",
     "bcsr",
     "compile",
     "coo",
@@ -115,12 +132,16 @@ __all__ = [
     "from_levels",
     "gelu",
     "interpret",
+    "largest",
+    "layernorm",
     "log",
     "make_format",
     "make_semiring",
     "maximum",
+    "mean",
     "minimum",
     "parse",
+    "program",
     "read",
     "relu",
     "rsqrt",
@@ -130,6 +151,8 @@ __all__ = [
     "sigmoid",
     "silu",
     "simulate",
+    "smallest",
+    "softmax",
     "sqrt",
     "stored",
     "summation",
@@ -279,6 +302,43 @@ def _check_once(names: Sequence[str], location: SourceLocation) -> None:
             location=location,
             expected="one format for each tensor",
         )
+
+
+def program(
+    statements: str | Sequence[Tensor],
+    formats: Mapping[str, Format | str] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> Program:
+    """Statements that read each other's results, as a text or as a list of assigned tensors.
+
+    A text has a statement on each line, in an order in which they can be computed, and comments
+    behind ``#``; ``formats`` and ``shapes`` are those of ``parse``.  A tensor without a format is
+    dense, but a result that is zero wherever an operand stores nothing has the pattern of that
+    operand.  Tensors of a list come in any order, each with the format that it was declared with.
+
+    Each tensor is assigned once.  Raises ``UserError`` for statements that cannot be computed one
+    after the other.
+    """
+    location = user_location()
+    if isinstance(statements, str):
+        given = as_mapping("formats", formats, 'names and formats, such as {"A": csr}', location)
+        sized = as_mapping("shapes", shapes, 'names and shapes, such as {"y": (3,)}', location)
+        return program_of_text(statements, checked_formats(given, location), sized, location)
+    if not isinstance(statements, list | tuple):
+        raise UserError(
+            "this is not a program",
+            location=location,
+            expected="the text of statements, or a list of tensors that were assigned to",
+            given=repr(statements),
+        )
+    if formats is not None or shapes is not None:
+        raise UserError(
+            "the tensors of a program have their own formats and shapes",
+            location=location,
+            expected="formats= and shapes= for a text only",
+            hint='declare them where the tensors are made: Tensor("H", csr, shape=(3, 4))',
+        )
+    return program_of_tensors(statements, location)
 
 
 def schedule(text: str) -> Schedule:

@@ -27,8 +27,10 @@ from t2s.sparse_repr.notation.ir import (
     Assignment,
     Combine,
     Expression,
+    Extent,
     Negative,
     Number,
+    OfRow,
     Sum,
     Unary,
     accesses,
@@ -407,7 +409,7 @@ class _Normal:
                 return (*self.terms(left), *subtracted)
             case Combine(operator=Op.MULTIPLY, left=left, right=right) if self.multiplies:
                 return self._product(value, self.terms(left), self.terms(right))
-            case Combine() | Negative() | Unary():
+            case Combine() | Negative() | Unary() | OfRow() | Extent():
                 return (Summand(factors=(value,)),)
             case _:
                 assert_never(value)

@@ -22,6 +22,7 @@ from t2s.core.walk import walk
 from t2s.driver.design import Array, Design, Stage, StageResult, Stages
 from t2s.driver.page_writer import write_page
 from t2s.driver.plan_inputs import run_loops
+from t2s.driver.words import Words, words_of
 from t2s.func.overflow import NarrowSum, range_of
 from t2s.graph.cache import GraphCache
 from t2s.graph.graph import LARGEST, Graph, MemorySpace, TensorRole
@@ -85,10 +86,14 @@ BYTE = UInt(8)
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SparseResult(NotebookDisplay):
-    """The result of a run: the tensor, and the simulation of every stage."""
+    """The result of a run: the tensor, and the simulation of every stage.
+
+    ``sources`` maps the arrays of each stage's graph to the tensors that they belong to.
+    """
 
     tensor: SparseTensor
     stages: tuple[SimResult | HardwareResult, ...]
+    sources: tuple[Mapping[str, str], ...] = field(default=(), compare=False)
 
     def __repr__(self) -> str:
         return f"<SparseResult {self.tensor!r}, {self.cycles} cycles>"
@@ -102,6 +107,22 @@ class SparseResult(NotebookDisplay):
     def output(self) -> Array:
         """The result as a dense array."""
         return self.tensor.to_dense()
+
+    @property
+    def words(self) -> dict[str, Words]:
+        """The words that all stages load and store, by tensor; workspaces are tensors too.
+
+        Raises ``UserError`` for a run that did not record what its blocks did.
+        """
+        total: dict[str, Words] = {}
+        for number in range(len(self.stages)):
+            for name, words in self.words_of_stage(number).items():
+                total[name] = total.get(name, Words()) + words
+        return total
+
+    def words_of_stage(self, number: int) -> dict[str, Words]:
+        """The words that a stage loads and stores, by tensor."""
+        return words_of(self.stages[number], self.sources[number])
 
     def _card(self) -> NotebookCard:
         """The result, and every stage with its cycles."""
@@ -461,11 +482,20 @@ class AssignmentDesign(Design):
         assert written is not None
         final = final_result(compiled.assignment, compiled.program, binding, written)
         warn_of_narrow_sums(compiled.assignment, binding, final)
-        return SparseResult(tensor=final, stages=tuple(results))
+        sources = tuple(_sources(graph, compiled.program) for graph in graphs)
+        return SparseResult(tensor=final, stages=tuple(results), sources=sources)
 
     @property
     def _of_bools(self) -> AssignmentDesign:
         return replace(self, compiled=self.compiled.of_bools, type=BYTE)
+
+
+def _sources(graph: StageGraph, program: ConcreteProgram) -> dict[str, str]:
+    """The tensors of a graph's arrays, for views those that they are of."""
+    views = {view.name: view.source for view in program.views}
+    return {
+        port.name: views.get(port.tensor, port.tensor) for port in (*graph.reads, *graph.writes)
+    }
 
 
 def _ended(result: Any) -> StageResult:

@@ -48,9 +48,13 @@ def design_of(value: object) -> Design:
     design = assignment_design(value)
     if design is not None:
         return design
+    from t2s.driver.program_design import CompiledProgram
+
+    if isinstance(value, CompiledProgram):
+        return value.design()
     raise UserError(
         f"{value!r} is not a design",
         location=user_location(),
-        expected="a Func, a tuple of Funcs, an assignment of t2s.sparse or a Graph",
+        expected="a Func, a tuple of Funcs, an assignment or program of t2s.sparse or a Graph",
         given=f"an object of type {value.__class__.__name__}",
     )

@@ -190,7 +190,7 @@ def test_something_that_is_no_design() -> None:
     with refused("""
             ImageParam A is not a design
               --> t2s.lower(A)
-              expected: a Func, a tuple of Funcs, an assignment of t2s.sparse or a Graph
+              expected: a Func, a tuple of Funcs, an assignment or program of t2s.sparse or a Graph
               given:    an object of type ImageParam
             """):
         t2s.lower(A)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from t2s.core.ops import Op
 from t2s.core.walk import Term, walk
+from t2s.errors import UserError
 from t2s.sparse import Format, Notation, Schedule, coo, make_format, parse
 from t2s.sparse_repr.notation.ir import (
     Assignment,
@@ -88,7 +89,7 @@ def cases(
     smallest = 0 if zero and draw(st.integers(0, 9)) == 0 else 1
     extents = {name: draw(st.integers(smallest, extent)) for name in VARIABLES}
     used = {name: format for name, format in stored.items() if name in text}
-    assignment = parse(text, used, {"X": [extents[name] for name in result]})
+    assignment = _parsed(text, used, {"X": [extents[name] for name in result]})
     schedule = draw(schedules(all_variables(assignment)))
     parts = [
         term
@@ -106,6 +107,17 @@ def cases(
         array = generator.integers(1, 9, shape) * (generator.random(shape) < part)
         inputs[access.tensor] = np.asarray(array, np.float64)
     return Case(text=text, assignment=assignment, schedule=schedule, inputs=inputs)
+
+
+def _parsed(text: str, formats: dict[str, Format], shapes: dict[str, Sequence[int]]) -> Assignment:
+    """The assignment; sums that functions leave unclear are around these, as the hint writes it."""
+    while True:
+        try:
+            return parse(text, formats, shapes)
+        except UserError as error:
+            if error.hint is None or "or around it" not in error.message:
+                raise
+            text = error.hint.split(" or ")[1]
 
 
 def _is_no_part(term: Term) -> bool:

@@ -79,8 +79,7 @@ def test_functions_in_expressions() -> None:
     small = np.clip(A, -3, 3)
     inputs["X"] = small
     sums = {
-        # the sum is around the smallest term that has its variable
-        "y(i) = exp(X(i,j))": np.exp(small).sum(1),
+        "y(i) = sum(j, exp(X(i,j)))": np.exp(small).sum(1),
         "y(i) = stored(exp(X(i,j)))": np.where(small != 0, np.exp(small), 0).sum(1),
         "y(i) = exp(sum(j, X(i,j)))": np.exp(small.sum(1)),
         "y(i) = X(i,j)*sigmoid(X(i,j)) + 1": (small / (1 + np.exp(-small))).sum(1) + 1,
@@ -88,7 +87,7 @@ def test_functions_in_expressions() -> None:
         "y(i) = stored(exp(X(i,j) + X(i,j)*X(i,j)))": np.where(
             small != 0, np.exp(small + small * small), 0
         ).sum(1),
-        "y(i) = -abs(tanh(X(i,j)))": -np.abs(np.tanh(small)).sum(1),
+        "y(i) = -sum(j, abs(tanh(X(i,j))))": -np.abs(np.tanh(small)).sum(1),
     }
     for text, expected in sums.items():
         kernel = sparse.compile(sparse.parse(text, {"X": "ds"}))
@@ -102,6 +101,33 @@ def test_functions_in_expressions() -> None:
     padded = sparse.compile(sparse.parse("y(i) = stored(exp(X(i,j)))"), "split(j, jo, ji, 2)")
     with pytest.raises(UserError, match="a factor that divides the extent 5"):
         padded.simulate({"X": small})
+
+
+AMBIGUOUS = {
+    "y(i) = exp(A(i,j))": ("y(i) = exp(sum(j, A(i,j)))", "y(i) = sum(j, exp(A(i,j)))"),
+    "H(i,h) = 1 - relu(A(i,j)*W(j,h) + b(h))": (
+        "H(i,h) = 1 - relu(sum(j, A(i,j)*W(j,h)) + b(h))",
+        "H(i,h) = 1 - sum(j, relu(A(i,j)*W(j,h) + b(h)))",
+    ),
+    "y(i) = sum(h, tanh(A(i,j)*W(j,h)))": (
+        "y(i) = sum(h, tanh(sum(j, A(i,j)*W(j,h))))",
+        "y(i) = sum(h, sum(j, tanh(A(i,j)*W(j,h))))",
+    ),
+}
+
+
+@pytest.mark.parametrize("text", AMBIGUOUS)
+def test_a_sum_that_may_be_inside_of_a_function_or_around_it_is_written(text: str) -> None:
+    with pytest.raises(UserError, match="or around it") as caught:
+        sparse.parse(text)
+    assert caught.value.hint == " or ".join(AMBIGUOUS[text])
+    given = {"A": A, "W": np.ones((5, 2)), "b": np.ones(2)}
+    values = []
+    for line in AMBIGUOUS[text]:  # what the hint says can be written
+        assignment = sparse.parse(line)
+        read = {name: given[name] for name in given if name in line}
+        values.append(sparse.interpret(assignment, read))
+    assert not np.allclose(*values)
 
 
 def test_a_search_leaves_the_formats_that_a_function_sees() -> None:

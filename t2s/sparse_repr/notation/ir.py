@@ -10,6 +10,7 @@ repeats that tensor over it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import assert_never
 
 from t2s.core.location import SourceLocation
@@ -73,7 +74,49 @@ class Sum(Term):
     value: Expression
 
 
-Expression = Access | Number | Combine | Negative | Unary | Sum
+LEAST_VARIANCE = 1e-5
+"""What layer normalization adds to variances, unless the user says it."""
+
+
+class RowFunction(Enum):
+    """A function of all values along index variables; the value is its name in index notation."""
+
+    MAXIMUM = "max"
+    MINIMUM = "min"
+    MEAN = "mean"
+    SOFTMAX = "softmax"
+    LAYERNORM = "layernorm"
+
+    @property
+    def reduces(self) -> bool:
+        """Whether a row has one result; otherwise each of its elements has one."""
+        return self not in (RowFunction.SOFTMAX, RowFunction.LAYERNORM)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfRow(Term):
+    """A function of the values along index variables, such as ``softmax(k; X(i,k))``.
+
+    A program computes it in statements of its own; where only ``stored``, a row has what its
+    operand stores.  ``epsilon`` is added to the variance by ``layernorm``.
+    """
+
+    function: RowFunction
+    variables: tuple[str, ...]
+    value: Expression
+    stored: bool = False
+    epsilon: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent(Term):
+    """The number of coordinates of an index variable, in a statement of a program."""
+
+    variable: str
+
+
+Expression = Access | Number | Combine | Negative | Unary | Sum | OfRow | Extent
+"""What may be written; what kernels compute has no ``OfRow`` and no ``Extent`` any more."""
 
 ADDITIVE = (Op.ADD, Op.SUBTRACT)
 EXTREMES = (Op.MINIMUM, Op.MAXIMUM)
@@ -140,9 +183,11 @@ def free_variables(value: Expression) -> tuple[str, ...]:
     match value:
         case Access(variables=variables):
             names = variables
-        case Number():
+        case Number() | Extent():
             names = ()
-        case Negative(value=inner) | Unary(value=inner):
+        case OfRow(function=function, variables=along, value=inner) if function.reduces:
+            names = tuple(name for name in free_variables(inner) if name not in along)
+        case Negative(value=inner) | Unary(value=inner) | OfRow(value=inner):
             names = free_variables(inner)
         case Combine(left=left, right=right):
             names = (*free_variables(left), *free_variables(right))
@@ -193,6 +238,12 @@ def _print(value: Expression, level: int) -> str:
             return f"stored({text})" if stored else text
         case Sum(variables=variables, value=inner):
             return f"sum({','.join(variables)}, {_print(inner, 0)})"
+        case OfRow(function=function, variables=variables, value=inner):
+            more = f", {value.epsilon:g}" if function is RowFunction.LAYERNORM else ""
+            text = f"{function.value}({','.join(variables)}; {_print(inner, 0)}{more})"
+            return f"stored({text})" if value.stored else text
+        case Extent(variable=variable):
+            return f"extent({variable})"
         case Combine(operator=operator, left=left, right=right) if operator in EXTREMES:
             return f"{operator.value}({_print(left, 0)}, {_print(right, 0)})"
         case Combine(operator=operator, left=left, right=right):

@@ -8,13 +8,19 @@ from dataclasses import replace
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
-from t2s.core.walk import walk
+from t2s.core.walk import Term, children, rebuild, walk
 from t2s.sparse_repr.notation.ir import (
+    ADDITIVE,
+    EXTREMES,
     Access,
     Assignment,
     Combine,
     Expression,
+    Extent,
     Negative,
+    Number,
+    OfRow,
+    RowFunction,
     Sum,
     TensorDeclaration,
     Unary,
@@ -69,12 +75,109 @@ def _check_scalars(
             )
 
 
-def stored_only(value: Expression, location: SourceLocation | None) -> Unary:
+def check_sums_are_clear(
+    result: Access,
+    value: Expression,
+    location: SourceLocation | None,
+    *,
+    extremes: bool = False,
+    operand: Expression | None = None,
+    kept: tuple[str, ...] = (),
+) -> None:
+    """Refuse sums that may be meant inside or outside of a function, which nobody wrote.
+
+    ``relu(A(i,k)*B(k,j) + b(j))`` is such a function of a sum over k, and with ``extremes`` so are
+    ``min``, ``max`` and divisors.  A variable that the rest of the term has too is clear:
+    ``exp(A(i,k))*B(k,j)`` is summed as a whole, and so is ``stored(exp(A(i,k)))``, which has no
+    sums inside.  Given an ``operand`` of a function of a row in the expression, the sums are those
+    in it over variables that are not ``kept``.
+    """
+
+    def visit_terms(term: Expression) -> None:
+        match term:
+            case Combine(operator=operator, left=left, right=right) if operator in ADDITIVE:
+                visit_terms(left)
+                visit_terms(right)
+            case Negative(value=inner):
+                visit_terms(inner)
+            case _:
+                visit(term, term, ())
+
+    def visit(part: Term, term: Expression, bound: tuple[str, ...]) -> None:
+        """A part of a ``term``, inside of sums over the variables ``bound``."""
+        match part:
+            case OfRow():
+                return  # its operand is a statement of its own
+            case Sum(variables=variables):
+                bound = (*bound, *variables)
+            case Unary(value=inner, stored=False):
+                check(part, free_variables(inner), term, bound)
+            case Combine(operator=operator) if extremes and operator in EXTREMES:
+                check(part, free_variables(part), term, bound)
+            case Combine(operator=Op.DIVIDE, right=right) if extremes:
+                without = free_variables(with_part(term, right, Number(value=0)))
+                names = tuple(name for name in free_variables(right) if name not in without)
+                check(part, names, term, bound)
+        for child in children(part):
+            visit(child, term, bound)
+
+    def check(
+        part: Unary | Combine, names: tuple[str, ...], term: Expression, bound: tuple[str, ...]
+    ) -> None:
+        known = (*result.variables, *kept, *bound)
+        outside = free_variables(with_part(term, part, Number(value=0)))
+        hidden = tuple(name for name in names if name not in (*known, *outside))
+        if not hidden:
+            return
+        inside: Expression = rebuild(part, lambda child: _with_sums_in(child, known))
+        lines = (
+            f"{print_expression(result)} = {print_expression(with_part(value, part, choice))}"
+            for choice in (inside, Sum(variables=hidden, value=part))
+        )
+        raise UserError(
+            f"the sum over {', '.join(hidden)} may be meant inside of {print_expression(part)} "
+            "or around it",
+            location=location,
+            expected="a sum that is written where it is meant",
+            given=written,
+            hint=" or ".join(lines),
+        )
+
+    written = f"{print_expression(result)} = {print_expression(value)}"
+    _check_scalars(result, value, written, location)
+    visit_terms(value if operand is None else operand)
+
+
+def _with_sums_in(child: Term, kept: tuple[str, ...]) -> Term:
+    expression: Expression = child  # type: ignore[assignment]
+    return with_sums(expression, kept)
+
+
+def with_part(value: Expression, part: Expression, choice: Expression) -> Expression:
+    """The expression with the first occurrence of a part replaced."""
+
+    def visit(term: Term) -> Term:
+        return choice if term is part else rebuild(term, visit)
+
+    replaced: Expression = visit(value)  # type: ignore[assignment]
+    return replaced
+
+
+def stored_only(value: Expression, location: SourceLocation | None) -> Unary | OfRow:
     """A function where its operand stores values, and zero elsewhere: ``stored(exp(A(i,j)))``.
 
     Raises ``UserError`` for other expressions, and for sums, which do not say where they store.
     """
     shown = print_expression(value)
+    if isinstance(value, OfRow):
+        if value.function in (RowFunction.MEAN, RowFunction.LAYERNORM):
+            raise UserError(
+                f"stored({shown}) has no meaning: a mean is one of all elements",
+                location=location,
+                expected="max, min or softmax of what is stored, or a function of one value",
+                given=shown,
+            )
+        return replace(value, stored=True)
     if not isinstance(value, Unary):
         raise UserError(
             f"stored({shown}) is not of a function",
@@ -82,7 +185,7 @@ def stored_only(value: Expression, location: SourceLocation | None) -> Unary:
             expected="a function of one value, as in stored(exp(A(i,j)))",
             given=shown,
         )
-    if any(isinstance(term, Sum) for term in walk(value)):
+    if any(isinstance(term, Sum | OfRow) for term in walk(value)):
         raise UserError(
             f"stored({shown}) is of a sum, which may store zeros or not",
             location=location,
@@ -127,8 +230,20 @@ def _check_sums(
 
 
 def with_semiring(assignment: Assignment, semiring: Semiring) -> Assignment:
-    """The assignment over a semiring.  Raises ``UserError`` for operators it does not have."""
+    """The assignment over a semiring.  Raises ``UserError`` for operators it does not have, and
+    for functions of rows, which take several statements.
+    """
     for term in walk(assignment.value):
+        if isinstance(term, OfRow | Extent):
+            shown = print_expression(term)
+            written = print_expression(assignment.result)
+            raise UserError(
+                f"{shown} is computed in statements of its own",
+                location=assignment.location,
+                expected="a program of statements",
+                given=f"{written} = {print_expression(assignment.value)}",
+                hint="t2s.sparse.program takes them as a text, or as a list of assigned tensors",
+            )
         lost = isinstance(term, Combine) and term.operator in (Op.SUBTRACT, Op.DIVIDE)
         if semiring != PLUS_TIMES and (lost or isinstance(term, Negative | Unary)):
             lacking = (

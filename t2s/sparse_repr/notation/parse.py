@@ -13,26 +13,31 @@ from t2s.core.ops import Op
 from t2s.sparse_repr.formats import Format, as_format, checked_shape, dense, make_format
 from t2s.sparse_repr.functions import Function
 from t2s.sparse_repr.notation.ir import (
+    LEAST_VARIANCE,
     Access,
     Assignment,
     Combine,
     Expression,
+    Extent,
     Negative,
     Number,
+    OfRow,
+    RowFunction,
     Sum,
     TensorDeclaration,
     Unary,
     accesses,
 )
-from t2s.sparse_repr.notation.legality import make_assignment, stored_only
+from t2s.sparse_repr.notation.legality import check_sums_are_clear, make_assignment, stored_only
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)|(?P<name>[A-Za-z_]\w*)"
-    r"|(?P<mark>[-+*/(),=])|(?P<bad>\S))"
+    r"|(?P<mark>[-+*/(),;=])|(?P<bad>\S))"
 )
 
 _EXTREMES = {"min": Op.MINIMUM, "max": Op.MAXIMUM}
 _FUNCTIONS = {function.value: function for function in Function}
+_ROW_FUNCTIONS = {function.value: function for function in RowFunction}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +47,10 @@ class _Token:
     column: int
 
 
-def _mapping(
+def as_mapping(
     what: str, mapping: object, expected: str, location: SourceLocation | None
 ) -> dict[str, Any]:
+    """A mapping of names, empty for ``None``.  Raises ``UserError`` for anything else."""
     if mapping is None:
         return {}
     if isinstance(mapping, Mapping) and all(isinstance(name, str) for name in mapping):
@@ -72,8 +78,8 @@ def parse_assignment(
     if not isinstance(text, str):
         raise UserError("index notation is a text", location=location, given=repr(text))
     result, value = _Parser(text, location).assignment()
-    formats = _mapping("formats", formats, 'names and formats, such as {"A": csr}', location)
-    shapes = _mapping("shapes", shapes, 'names and shapes, such as {"y": (3,)}', location)
+    formats = as_mapping("formats", formats, 'names and formats, such as {"A": csr}', location)
+    shapes = as_mapping("shapes", shapes, 'names and shapes, such as {"y": (3,)}', location)
     stored = {
         name: as_format(format, what=str(name), location=location)
         for name, format in formats.items()
@@ -100,7 +106,13 @@ def parse_assignment(
                 location=location,
             )
         )
+    check_sums_are_clear(result, value, location)
     return make_assignment(result, value, tuple(declared), location)
+
+
+def parse_statement(text: str, *, location: SourceLocation | None) -> tuple[Access, Expression]:
+    """The result and the expression of a statement, as they are written."""
+    return _Parser(text, location, in_program=True).assignment()
 
 
 def parse_expression(text: str, *, location: SourceLocation | None = None) -> Expression:
@@ -129,8 +141,11 @@ def parse_format(option: str, *, location: SourceLocation | None = None) -> tupl
 class _Parser:
     """Recursive descent over the tokens of one assignment."""
 
-    def __init__(self, text: str, location: SourceLocation | None) -> None:
+    def __init__(
+        self, text: str, location: SourceLocation | None, *, in_program: bool = False
+    ) -> None:
         self.text = text
+        self.in_program = in_program  # elsewhere extent(k) is a tensor of that name
         self.location = location
         self.tokens = [
             _Token(m.group(m.lastgroup or ""), m.lastgroup or "", m.start(m.lastgroup or ""))
@@ -183,6 +198,10 @@ class _Parser:
             plain = token.text.isdecimal()
             return Number(value=int(token.text) if plain else float(token.text))
         name = self._take("a tensor, a number or (", "name")
+        if name.text in _ROW_FUNCTIONS and self._is_along_row():
+            return self._of_row(_ROW_FUNCTIONS[name.text])
+        if name.text == "extent" and self.in_program and self._next() == "(":
+            return self._extent()
         if name.text in _EXTREMES and self._next() == "(":
             return self._extreme(_EXTREMES[name.text])
         if name.text in _FUNCTIONS and self._next() == "(":
@@ -207,6 +226,37 @@ class _Parser:
         value = self._sum()
         self._take("an operator or )", ")")
         return Sum(variables=tuple(variables), value=value)
+
+    def _is_along_row(self) -> bool:
+        """Whether index variables and a semicolon come next, as in ``max(k; ...)``."""
+        at = self.at + 1
+        while at < len(self.tokens) and self.tokens[at].text not in "(;)":
+            at += 1
+        return self._next() == "(" and at < len(self.tokens) and self.tokens[at].text == ";"
+
+    def _of_row(self, function: RowFunction) -> Expression:
+        """``softmax(k; ...)``; the layer normalization may have an epsilon behind a comma."""
+        self._take("", "(")
+        variables = [self._take("an index variable", "name").text]
+        while self._next() == ",":
+            self._take("", ",")
+            variables.append(self._take("an index variable", "name").text)
+        self._take("a comma or ;", ";")
+        value = self._sum()
+        epsilon = LEAST_VARIANCE if function is RowFunction.LAYERNORM else 0.0
+        if function is RowFunction.LAYERNORM and self._next() == ",":
+            self._take("", ",")
+            epsilon = float(self._take("a number that is added to the variance", "number").text)
+        elif self._next() == ",":
+            raise self._error(f"an operator or ), as {function.value} takes one value")
+        self._take("an operator or )", ")")
+        return OfRow(function=function, variables=tuple(variables), value=value, epsilon=epsilon)
+
+    def _extent(self) -> Expression:
+        self._take("", "(")
+        variable = self._take("an index variable", "name").text
+        self._take(")", ")")
+        return Extent(variable=variable)
 
     def _is_name_before(self, mark: str) -> bool:
         """Whether a name and that mark come next."""
@@ -242,7 +292,12 @@ class _Parser:
                 if self._next() == "(":
                     self.at = self.tokens.index(name)
                     known = ", ".join((*_EXTREMES, *_FUNCTIONS, "stored"))
-                    raise self._error(f"a tensor at index variables, or a function: {known}")
+                    rows = ", ".join(f"{row}(k; ...)" for row in _ROW_FUNCTIONS)
+                    raise self._error(
+                        f"the variable that it is along, as in {name.text}(k; ...)"
+                        if name.text in _ROW_FUNCTIONS
+                        else f"a tensor at index variables, or a function: {known}, {rows}"
+                    )
                 if self._next() != ",":
                     break
                 self._take("", ",")
@@ -256,7 +311,7 @@ class _Parser:
 
     def _take(self, expected: str, what: str) -> _Token:
         token = self.tokens[self.at] if self.at < len(self.tokens) else None
-        if token is None or (token.kind if what == "name" else token.text) != what:
+        if token is None or (token.kind if what in ("name", "number") else token.text) != what:
             raise self._error(expected)
         self.at += 1
         return token

@@ -29,8 +29,10 @@ from t2s.sparse_repr.notation.ir import (
     Access,
     Combine,
     Expression,
+    Extent,
     Negative,
     Number,
+    OfRow,
     Sum,
     Unary,
 )
@@ -84,6 +86,10 @@ def elsewhere(
             if Rest.ZERO in annihilators(operator, one, other):
                 return Rest.ZERO
             return _applied(semiring.operator(operator), (one, other), semiring)
+        case Extent():
+            return Rest.UNKNOWN
+        case OfRow():
+            raise ValueError("functions of rows are statements of a program")
         case _:
             assert_never(value)
 

@@ -18,12 +18,15 @@ from t2s.core.ops import Op
 from t2s.sparse_repr.formats import Format, as_format, checked_order, checked_shape, dense
 from t2s.sparse_repr.functions import Function
 from t2s.sparse_repr.notation.ir import (
+    LEAST_VARIANCE,
     Access,
     Assignment,
     Combine,
     Expression,
     Negative,
     Number,
+    OfRow,
+    RowFunction,
     Sum,
     TensorDeclaration,
     Unary,
@@ -31,7 +34,7 @@ from t2s.sparse_repr.notation.ir import (
     print_assignment,
     print_expression,
 )
-from t2s.sparse_repr.notation.legality import make_assignment, stored_only
+from t2s.sparse_repr.notation.legality import check_sums_are_clear, make_assignment, stored_only
 
 
 class Notation:
@@ -135,6 +138,70 @@ def rsqrt(operand: Operand) -> Notation:
     return _called(Function.RECIPROCAL_SQUARE_ROOT, operand)
 
 
+def largest(value: Operand, *variables: Any) -> Notation:
+    """The largest value along index variables, in a statement of a program.
+
+    What is not stored counts as zero, except in ``stored(largest(...))``: a row that stores nothing
+    is then minus infinity, and refused if its values are integers.
+    """
+    return _of_row(RowFunction.MAXIMUM, value, variables)
+
+
+def smallest(value: Operand, *variables: Any) -> Notation:
+    """The smallest value along index variables; as ``largest``."""
+    return _of_row(RowFunction.MINIMUM, value, variables)
+
+
+def mean(value: Operand, *variables: Any) -> Notation:
+    """The mean of all elements along index variables, in a statement of a program."""
+    return _of_row(RowFunction.MEAN, value, variables)
+
+
+def softmax(value: Operand, *variables: Any) -> Notation:
+    """``exp(x - m)/sum(exp(x - m))`` with the maximum ``m`` along index variables, in a program.
+
+    ``stored(softmax(...))`` is that of what is stored, and zero elsewhere: of a masked row.
+    """
+    return _of_row(RowFunction.SOFTMAX, value, variables)
+
+
+def layernorm(value: Operand, *variables: Any, epsilon: float = LEAST_VARIANCE) -> Notation:
+    """``(x - mean)/sqrt(variance + epsilon)`` along index variables, in a program."""
+    if isinstance(epsilon, bool) or not isinstance(epsilon, Real) or not epsilon >= 0:
+        raise UserError(
+            "the epsilon of layernorm is a number that is added to variances",
+            location=user_location(),
+            expected="a number from 0 on",
+            given=repr(epsilon),
+        )
+    return _of_row(RowFunction.LAYERNORM, value, variables, float(epsilon))
+
+
+def _of_row(
+    function: RowFunction, value: Operand, variables: Sequence[Any], epsilon: float = 0.0
+) -> Notation:
+    location = user_location()
+    notation = _notation(value, location)
+    names = _names(variables, f"{function.value} is along", location)
+    row = OfRow(function=function, variables=names, value=notation.value, epsilon=epsilon)
+    return Notation(row, notation.tensors)
+
+
+def _names(variables: Sequence[Any], what: str, location: SourceLocation) -> tuple[str, ...]:
+    names = []
+    for variable in variables:
+        name = variable if isinstance(variable, str) else getattr(variable, "name", None)
+        if not isinstance(name, str):
+            raise UserError(
+                f"{what} something that is not an index variable",
+                location=location,
+                expected='index variables, as of k = t2s.Var("k")',
+                given=repr(variable),
+            )
+        names.append(name)
+    return tuple(names)
+
+
 def stored(operand: Notation) -> Notation:
     """A function where its operand stores values, and zero elsewhere: ``stored(exp(A[i, j]))``.
 
@@ -152,18 +219,8 @@ def summation(value: Operand, *variables: Any) -> Notation:
     """
     location = user_location()
     notation = _notation(value, location)
-    names = []
-    for variable in variables:
-        name = variable if isinstance(variable, str) else getattr(variable, "name", None)
-        if not isinstance(name, str):
-            raise UserError(
-                "a sum is over something that is not an index variable",
-                location=location,
-                expected='index variables, as of k = t2s.Var("k")',
-                given=repr(variable),
-            )
-        names.append(name)
-    return Notation(Sum(variables=tuple(names), value=notation.value), notation.tensors)
+    names = _names(variables, "a sum is over", location)
+    return Notation(Sum(variables=names, value=notation.value), notation.tensors)
 
 
 class Tensor(Notation, NotebookDisplay):
@@ -177,6 +234,11 @@ class Tensor(Notation, NotebookDisplay):
     shape: its extents, where no input gives them.
     order: number of modes, if neither ``format`` nor ``shape`` says it.
     properties: what external functions may ask for: ``"symmetric"``.
+
+    Attributes
+    ----------
+    definition: what is assigned to it, with all sums explicit; ``None`` for an input.
+    written: the expression as it was assigned, and ``operands`` the tensors in it.
     """
 
     def __init__(
@@ -208,6 +270,8 @@ class Tensor(Notation, NotebookDisplay):
                 given=", ".join(f"order {number}" for number in sorted(known)),
             )
         self.definition: Assignment | None = None
+        self.written: Expression | None = None
+        self.operands: dict[str, Tensor] = {}
         super().__init__(Access(tensor=name, location=self.location), {name: self})
 
     @property
@@ -238,7 +302,10 @@ class Tensor(Notation, NotebookDisplay):
         tensors = {**notation.tensors, self.name: self}
         names = dict.fromkeys([self.name, *(a.tensor for a in accesses(notation.value))])
         declared = tuple(tensors[name].declaration() for name in names)
+        check_sums_are_clear(result, notation.value, location)
         self.definition = make_assignment(result, notation.value, declared, location)
+        self.written = notation.value
+        self.operands = {name: tensors[name] for name in names if name != self.name}
 
     def declaration(self) -> TensorDeclaration:
         """The frozen form."""

@@ -23,8 +23,10 @@ from t2s.sparse_repr.notation.ir import (
     Assignment,
     Combine,
     Expression,
+    Extent,
     Negative,
     Number,
+    OfRow,
     Sum,
     Unary,
 )
@@ -185,7 +187,7 @@ def constant(value: Expression, semiring: Semiring) -> float | int | None:
             if one is None or other is None:
                 return None
             return combined(semiring.operator(operator), one, other)
-        case Access() | Unary() | Sum():
+        case Access() | Unary() | Sum() | OfRow() | Extent():
             return None
 
 

@@ -1,0 +1,168 @@
+"""The result of a program of statements: its tensors, and the graphs of every statement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from t2s.core.display import NotebookCard, NotebookDisplay, Table
+from t2s.core.errors import UserError
+from t2s.core.location import user_location
+from t2s.core.names import clipped, counted, did_you_mean
+from t2s.driver.assignment_design import SparseResult
+from t2s.driver.design import Array
+from t2s.driver.page_writer import write_page
+from t2s.driver.words import Words
+from t2s.sparse_repr.notation.program import Statement, print_statement
+from t2s.sparse_repr.tensors.tensor import SparseTensor
+
+if TYPE_CHECKING:
+    from t2s.backends.verilog.verilator import HardwareResult
+    from t2s.simulator.report.result import SimResult
+
+MOST_LETTERS = 60
+"""Letters of a statement in a table."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatementRun:
+    """A statement and the run of its graphs."""
+
+    statement: Statement
+    result: SparseResult
+
+    @property
+    def name(self) -> str:
+        """The tensor that the statement assigns."""
+        return self.statement.name
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of the statement's graphs, one after the other."""
+        return self.result.cycles
+
+    @property
+    def words(self) -> Mapping[str, Words]:
+        """The words that the statement's graphs load and store, by tensor."""
+        return self.result.words
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ProgramResult(NotebookDisplay):
+    """The result of a program: ``result["H"]`` is an array, and ``tensors`` are as stored.
+
+    Attributes
+    ----------
+    tensors: what every statement assigned, by name.
+    runs: the statements in the order in which they ran, with their graphs.
+    """
+
+    tensors: Mapping[str, SparseTensor]
+    runs: tuple[StatementRun, ...]
+
+    def __getitem__(self, name: str) -> Array:
+        """The values of a tensor that a statement assigned, as a dense array."""
+        if name not in self.tensors:
+            raise UserError(
+                f"no statement assigns {name}",
+                location=user_location(),
+                expected=f"one of {', '.join(self.tensors)}",
+                given=repr(name),
+                hint=did_you_mean(str(name), self.tensors),
+            )
+        return self.tensors[name].to_dense()
+
+    def __repr__(self) -> str:
+        return f"<ProgramResult {', '.join(self.tensors)}, {self.cycles} cycles>"
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of all graphs, one after the other."""
+        return sum(run.cycles for run in self.runs)
+
+    @property
+    def output(self) -> Array:
+        """The values of the last statement, as a dense array."""
+        return self[self.runs[-1].name]
+
+    def words(self) -> dict[str, Words]:
+        """The words that all graphs load and store, by tensor."""
+        total: dict[str, Words] = {}
+        for run in self.runs:
+            for name, words in run.words.items():
+                total[name] = total.get(name, Words()) + words
+        return total
+
+    def table(self) -> Table:
+        """A row for every graph: its cycles, its busiest block, and the words that it moves."""
+        rows = []
+        for run in self.runs:
+            stages = run.result.stages
+            for number, stage in enumerate(stages):
+                rows.append(
+                    (
+                        clipped(print_statement(run.statement), MOST_LETTERS) if not number else "",
+                        f"{number + 1} of {len(stages)}",
+                        f"{stage.cycles:,}",
+                        *_busiest(stage),
+                        *_moved(run.result, number),
+                    )
+                )
+        return Table(
+            title=f"{counted(self.cycles, 'cycle')} of {counted(len(rows), 'graph')}",
+            headers=("statement", "graph", "cycles", "busiest block", "busy", "loaded", "stored"),
+            rows=tuple(rows),
+            left=frozenset({0, 3}),
+        )
+
+    def __str__(self) -> str:
+        return self.table().text()
+
+    def _card(self) -> NotebookCard:
+        summary = (("cycles", f"{self.cycles:,}"), ("tensors", ", ".join(self.tensors)))
+        return NotebookCard(title="Program", summary=summary, parts=(self.table(),))
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        windows: Sequence[tuple[int, int]] = (),
+        depths: Any = None,
+    ) -> Path:
+        """Write a page with all graphs, one after the other; see ``SimResult.report``.
+
+        Raises ``UserError`` for graphs that ran as hardware, which counts no stalls.
+        """
+        from t2s.simulator.report.result import SimResult
+
+        stages = [stage for run in self.runs for stage in run.result.stages]
+        simulated = [stage for stage in stages if isinstance(stage, SimResult)]
+        if len(simulated) < len(stages):
+            raise UserError(
+                "this run has no report",
+                location=user_location(),
+                expected="a result of t2s.simulate",
+                given=repr(self),
+            )
+        return write_page(simulated[-1].graph, simulated, path, windows=windows, depths=depths)
+
+
+def _busiest(stage: SimResult | HardwareResult) -> tuple[str, str]:
+    """The block that fired most often, and how often; hardware does not count that."""
+    from t2s.simulator.report.result import SimResult
+
+    if not isinstance(stage, SimResult) or not stage.nodes:
+        return "", ""
+    name, node = max(stage.nodes.items(), key=lambda item: item[1].busy)
+    return name, f"{node.busy:,}"
+
+
+def _moved(result: SparseResult, stage: int) -> tuple[str, str]:
+    """The words that a graph loads and stores, as far as they were counted."""
+    try:
+        words = sum(result.words_of_stage(stage).values(), Words())
+    except UserError:
+        return "", ""
+    return f"{words.loaded:,}", f"{words.stored:,}"
