@@ -204,6 +204,13 @@ CASES = {
         {"H": RECOMPUTE, "S": STREAM, "U": STREAM, "N": STREAM},
         (lambda relu: relu @ C + A @ relu @ C)(np.maximum(X, 0)),
     ),
+    "products in rows that are read both ways": (
+        "T(i,j) = B(i,k)*C(k,j)\nH(i,j) = relu(T(i,j))\nS(i,l) = H(i,j)*D(j,l)\n"
+        "U(i,j) = A(i,k)*H(k,j)\nN(i,l) = U(i,j)*D(j,l)\nY(i,l) = S(i,l) + N(i,l)",
+        {"A": "ds", "B": "ds", "C": "ds", "D": "dd", "Y": "dd"},
+        {"T": STREAM, "H": RECOMPUTE, "S": STREAM, "U": STREAM, "N": STREAM},
+        (lambda relu: relu @ D + A @ relu @ D)(np.maximum(B @ C, 0)),
+    ),
     "samples of a product": (
         "P(i,j) = Q(i,d)*K(j,d)\nY(i,j) = M(i,j)*P(i,j)",
         {"M": "ds", "Q": "dd", "K": "dd", "Y": "ds"},
