@@ -232,7 +232,8 @@ class Compiled:
         """The kernel of a graph of statements."""
         last = group.last
         alone = len(group.statements) == 1
-        return Compiled(last.assignment, last.schedule, group=None if alone else group)
+        semiring = last.assignment.semiring
+        return Compiled(last.assignment, last.schedule, semiring, group=None if alone else group)
 
     def for_inputs(self, inputs: Mapping[str, Any], type: Type | None = None) -> Compiled:
         """The kernel that ``simulate`` runs for inputs of these sizes; ``print`` shows its loops.

@@ -1,12 +1,12 @@
 """Programs of statements as designs: their graphs run one after the other.
 
-A statement reads inputs and the results of statements before it, which are stored in between.
-``ProgramDesign.parts`` says which statements form one graph.
+A statement reads inputs and the results of statements before it, which are stored in between, or
+passed on inside of a graph.  ``ProgramDesign.groups`` says which statements form one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from types import MappingProxyType
@@ -25,6 +25,13 @@ from t2s.driver.design import Array, Design, Stages
 from t2s.driver.program_result import ProgramResult, StatementRun
 from t2s.graph.graph import Graph
 from t2s.sparse_repr.binding import check_names, stored_places
+from t2s.sparse_repr.concrete.fusion import (
+    PassOn,
+    ScheduledAssignment,
+    StatementGroup,
+    Way,
+    groups_of,
+)
 from t2s.sparse_repr.concrete.ir import print_program
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.notation.evaluate import evaluate_where
@@ -49,60 +56,68 @@ from t2s.sparse_repr.tensors.tensor import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Statements that form one graph, or the graphs of one kernel."""
-
-    statements: tuple[Statement, ...]
-
-
 @dataclass(frozen=True)
 class ProgramDesign(Design):
     """A program, the type that it computes in, and what the channels of its graphs are.
 
-    ``schedules`` are those of statements, by the tensor that they assign.  Kernels are compiled
-    once for each assignment, with the extents that it needs as numbers.
+    ``schedules`` are those of statements, by the tensor that they assign, and ``passed`` the
+    results that are not stored.  Kernels are compiled once for each group of statements, with the
+    extents that it needs as numbers.
     """
 
     program: StatementProgram
     schedules: Mapping[str, Schedule] = field(default_factory=dict)
+    passed: tuple[PassOn, ...] = ()
     type: Type | None = None
     channels: Channels = field(default_factory=Channels)
-    kernels: dict[Assignment, Compiled] = field(default_factory=dict, repr=False, compare=False)
+    kernels: dict[StatementGroup, Compiled] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def name(self) -> str:
         return self.program.statements[-1].name
 
+    def groups(self, assignments: Sequence[Assignment]) -> tuple[StatementGroup, ...]:
+        """Which statements form one graph, or the graphs of one kernel; of their assignments."""
+        statements = [
+            ScheduledAssignment(
+                assignment=assignment,
+                schedule=self.schedules.get(assignment.result.tensor, Schedule()),
+            )
+            for assignment in assignments
+        ]
+        return groups_of(statements, self.passed)
+
     @property
-    def parts(self) -> tuple[Part, ...]:
-        """Which statements form one graph: each of them one of its own."""
-        return tuple(Part((statement,)) for statement in self.program.statements)
+    def groups_of_any_size(self) -> tuple[StatementGroup, ...]:
+        """The groups for inputs of any size, with extents as scalars."""
+        return self.groups(
+            [with_named_extents(statement.assignment) for statement in self.program.statements]
+        )
 
     @property
     def stage_count(self) -> int:
-        return sum(len(self.kernel(one).diagrams) for one in self._without_extents())
-
-    def _without_extents(self) -> tuple[Assignment, ...]:
-        """The assignments for inputs of any size, with extents as scalars."""
-        return tuple(
-            with_named_extents(statement.assignment) for statement in self.program.statements
-        )
+        return sum(len(self.kernel(group).diagrams) for group in self.groups_of_any_size)
 
     def compiled(self, name: str) -> Compiled:
-        """The kernel of the statement that assigns a tensor, for inputs of any size."""
-        return self.kernel(with_named_extents(self.program.statement(name).assignment))
+        """The kernel of the graph that computes a tensor, for inputs of any size."""
+        homes = (
+            group
+            for group in self.groups_of_any_size
+            if name in (statement.name for statement in group.statements)
+        )
+        return self.kernel(next(homes))
 
     def lower(self, given: Mapping[str, Any]) -> Graph:
         return self.only_stage(given, "lower").graph
 
     def loops(self, given: Mapping[str, Any]) -> str:
-        """Every statement, and the loops of its kernel."""
-        kernels = map(self.kernel, self._without_extents())
-        return "\n".join(
-            f"{described(statement)}\n{print_program(kernel.program)}"
-            for statement, kernel in zip(self.program.statements, kernels, strict=True)
-        )
+        """The statements of every graph, and its loops."""
+        by_name = {statement.name: statement for statement in self.program.statements}
+        texts = []
+        for group in self.groups_of_any_size:
+            lines = [_described(by_name[one.name], group) for one in group.statements]
+            texts.append("\n".join([*lines, print_program(self.kernel(group).program)]))
+        return "\n".join(texts)
 
     def structure(self, given: Mapping[str, Any]) -> dict[str, Array]:
         return dict(self.only_stage(given, "structure").arrays)
@@ -114,37 +129,48 @@ class ProgramDesign(Design):
         return {name: value.to_dense() for name, value in result.tensors.items()}
 
     def stages(self, inputs: Mapping[str, Any] | None) -> Stages:
-        """The stages of all statements, each with the results of those before it."""
+        """The stages of all graphs, each with the results of those before it."""
         run = _Run(self, inputs)
-        for number in range(len(run.sized)):
-            design, given = run.kernel(number)
+        for group in self.groups(run.sized):
+            design, given = run.kernel(group)
             result: SparseResult = yield from design.stages(given)
-            run.finish(number, result.tensor, result)
+            run.finish(group, result.tensor, result)
         return run.result()
 
     def interpret(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
-        """The values of all tensors that statements assign, by numpy."""
-        run = _Run(self, inputs)
-        for number in range(len(run.sized)):
-            run.finish(number, run.interpreted(number))
+        """The values of all tensors that statements assign, by numpy, one after the other."""
+        run = replace(self, passed=()).interpreted(inputs)
         return {name: value.to_dense() for name, value in run.results.items()}
 
-    def graphs(self, inputs: Mapping[str, Any]) -> dict[str, tuple[Graph, ...]]:
-        """The graphs of every statement; numpy computes what they depend on."""
+    def interpreted(self, inputs: Mapping[str, Any]) -> _Run:
+        """A run by numpy, statement by statement."""
         run = _Run(self, inputs)
+        for group in self.groups(run.sized):
+            run.finish(group, run.interpreted(group))
+        return run
+
+    def graphs(self, inputs: Mapping[str, Any]) -> dict[str, tuple[Graph, ...]]:
+        """The graphs by what they store; numpy computes what they depend on."""
+        run = replace(self, passed=()).interpreted(inputs)
         found: dict[str, tuple[Graph, ...]] = {}
-        for number, statement in enumerate(self.program.statements):
-            design, given = run.kernel(number)
-            found[statement.name] = design.graphs(given)
-            run.finish(number, run.interpreted(number))
+        for group in self.groups(run.sized):
+            design, given = run.kernel(group)
+            found[group.last.name] = design.graphs(given)
         return found
 
-    def kernel(self, assignment: Assignment) -> Compiled:
-        """The compiled assignment; each is compiled once."""
-        if assignment not in self.kernels:
-            schedule = self.schedules.get(assignment.result.tensor)
-            self.kernels[assignment] = Compiled(assignment, schedule, assignment.semiring)
-        return self.kernels[assignment]
+    def kernel(self, group: StatementGroup) -> Compiled:
+        """The kernel of a group; each is compiled once."""
+        if group not in self.kernels:
+            self.kernels[group] = Compiled.of_group(group)
+        return self.kernels[group]
+
+
+def _described(statement: Statement, group: StatementGroup) -> str:
+    passing = group.way_of(statement.name)
+    if passing is None:
+        return described(statement)
+    how = {Way.STREAM: "streamed", Way.RECOMPUTE: "recomputed"}[passing.way]
+    return f"{print_statement(statement)}  # {how}"
 
 
 class CompiledProgram:
@@ -154,14 +180,20 @@ class CompiledProgram:
     ----------
     program: the statements that kernels compute, in the order in which they run.
     schedules: those of statements, by the tensor that they assign.
+    said, chosen: the ways of results that the user says, and those that ``fuse`` chose.
     """
 
     def __init__(
-        self, program: StatementProgram, schedules: Mapping[str, Schedule] | None = None
+        self,
+        program: StatementProgram,
+        schedules: Mapping[str, Schedule] | None = None,
+        said: Sequence[PassOn] = (),
+        chosen: Sequence[PassOn] = (),
     ) -> None:
         self.program = program
         self.schedules: Mapping[str, Schedule] = MappingProxyType(dict(schedules or {}))
-        self._kernels: dict[Assignment, Compiled] = {}
+        self.said, self.chosen = tuple(said), tuple(chosen)
+        self._kernels: dict[StatementGroup, Compiled] = {}
 
     def design(
         self,
@@ -173,7 +205,9 @@ class CompiledProgram:
     ) -> ProgramDesign:
         """The program with a computation type and kind of channels, for all verbs of ``t2s``."""
         channels = Channels(capacity, latency, balance)
-        return ProgramDesign(self.program, self.schedules, type, channels, self._kernels)
+        return ProgramDesign(
+            self.program, self.schedules, (*self.said, *self.chosen), type, channels, self._kernels
+        )
 
 
 class _Run:
@@ -205,18 +239,23 @@ class _Run:
         self.results: dict[str, SparseTensor] = {}
         self.runs: list[StatementRun] = []
 
-    def kernel(self, number: int) -> tuple[AssignmentDesign, dict[str, SparseTensor]]:
-        """The kernel of a statement, and the tensors that it reads."""
-        statement, assignment = self.program.statements[number], self.sized[number]
-        given = {name: self.known[name] for name in statement.reads}
-        if assignment.semiring != PLUS_TIMES:
+    def kernel(self, group: StatementGroup) -> tuple[AssignmentDesign, dict[str, SparseTensor]]:
+        """The kernel of a group, and the tensors that it reads."""
+        names = dict.fromkeys(name for one in group.statements for name in one.reads)
+        given = {name: self.known[name] for name in names if group.way_of(name) is None}
+        semiring = group.last.assignment.semiring
+        if semiring != PLUS_TIMES:
             kind = self._kind_of(given)
-            semiring = _of_type(assignment.semiring, kind)
-            assignment = replace(assignment, semiring=semiring)
+            semiring = _of_type(semiring, kind)
+            statements = tuple(
+                replace(one, assignment=replace(one.assignment, semiring=semiring))
+                for one in group.statements
+            )
+            group = replace(group, statements=statements)
             if kind.kind != "f":
-                _check_rows(assignment, given)
+                _check_rows(group.last.assignment, given)
             given = {name: _filled(value, semiring.zero) for name, value in given.items()}
-        compiled = self.design.kernel(assignment)
+        compiled = self.design.kernel(group)
         return AssignmentDesign(compiled, self.design.type, self.design.channels), given
 
     def _kind_of(self, given: Mapping[str, SparseTensor]) -> np.dtype[Any]:
@@ -224,9 +263,9 @@ class _Run:
             return self.design.type.numpy
         return np.result_type(*(value.dtype for value in given.values()))
 
-    def interpreted(self, number: int) -> SparseTensor:
-        """The result of a statement by numpy, with what is stored of it."""
-        design, given = self.kernel(number)
+    def interpreted(self, group: StatementGroup) -> SparseTensor:
+        """The result of a group by numpy, with what is stored of it."""
+        design, given = self.kernel(group)
         compiled = design.compiled
         assignment, values = compiled.assignment, compiled.interpret(given, type=design.type)
         format = assignment.tensor(assignment.result.tensor).format
@@ -239,12 +278,15 @@ class _Run:
         _, there = evaluate_where(assignment, dense, binding.type.numpy, places)
         return from_coordinates(np.argwhere(there), values[there], values.shape, format, fill=zero)
 
-    def finish(self, number: int, value: SparseTensor, run: SparseResult | None = None) -> None:
-        """Store the result of a statement; elements that it does not store are zero from now on."""
-        statement = self.program.statements[number]
-        self.known[statement.name] = self.results[statement.name] = _filled(value, 0)
+    def finish(
+        self, group: StatementGroup, value: SparseTensor, run: SparseResult | None = None
+    ) -> None:
+        """Store the result of a group; elements that it does not store are zero from now on."""
+        name = group.last.name
+        self.known[name] = self.results[name] = _filled(value, 0)
         if run is not None:
-            self.runs.append(StatementRun(statement=statement, result=run))
+            statement = self.program.statement(name)
+            self.runs.append(StatementRun(statement=statement, passed=group.passed, result=run))
 
     def result(self) -> ProgramResult:
         return ProgramResult(tensors=self.results, runs=tuple(self.runs))

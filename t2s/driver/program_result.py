@@ -15,6 +15,7 @@ from t2s.driver.assignment_design import SparseResult
 from t2s.driver.design import Array
 from t2s.driver.page_writer import write_page
 from t2s.driver.words import Words
+from t2s.sparse_repr.concrete.fusion import PassOn, Way
 from t2s.sparse_repr.notation.program import Statement, print_statement
 from t2s.sparse_repr.tensors.tensor import SparseTensor
 
@@ -28,10 +29,14 @@ MOST_LETTERS = 60
 
 @dataclass(frozen=True, kw_only=True)
 class StatementRun:
-    """A statement and the run of its graphs."""
+    """A statement and the run of its graphs.
+
+    ``passed`` are the results of other statements that its graph computes and does not store.
+    """
 
     statement: Statement
     result: SparseResult
+    passed: tuple[PassOn, ...] = ()
 
     @property
     def name(self) -> str:
@@ -64,6 +69,9 @@ class ProgramResult(NotebookDisplay):
 
     def __getitem__(self, name: str) -> Array:
         """The values of a tensor that a statement assigned, as a dense array."""
+        for run in self.runs:
+            if name in (passing.tensor for passing in run.passed):
+                raise _not_stored(name, run)
         if name not in self.tensors:
             raise UserError(
                 f"no statement assigns {name}",
@@ -103,7 +111,7 @@ class ProgramResult(NotebookDisplay):
             for number, stage in enumerate(stages):
                 rows.append(
                     (
-                        clipped(print_statement(run.statement), MOST_LETTERS) if not number else "",
+                        _shown(run) if not number else "",
                         f"{number + 1} of {len(stages)}",
                         f"{stage.cycles:,}",
                         *_busiest(stage),
@@ -147,6 +155,26 @@ class ProgramResult(NotebookDisplay):
                 given=repr(self),
             )
         return write_page(simulated[-1].graph, simulated, path, windows=windows, depths=depths)
+
+
+def _shown(run: StatementRun) -> str:
+    """A statement, after the results that its graph passes on to it."""
+    text = clipped(print_statement(run.statement), MOST_LETTERS)
+    names = ", ".join(passing.tensor for passing in run.passed)
+    return f"{text}, of {names}" if names else text
+
+
+def _not_stored(name: str, run: StatementRun) -> UserError:
+    passing = next(passing for passing in run.passed if passing.tensor == name)
+    how = {Way.STREAM: "streamed", Way.RECOMPUTE: "recomputed"}[passing.way]
+    return UserError(
+        f"{name} is not stored: it is {how} in the graph of {run.name}",
+        location=user_location(),
+        expected="a tensor that is stored",
+        given=repr(name),
+        hint=f'program.store("{name}") stores it',
+        notes=[(passing.location, f"{name} is {how} here")],
+    )
 
 
 def _busiest(stage: SimResult | HardwareResult) -> tuple[str, str]:

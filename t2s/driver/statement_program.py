@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from t2s.core.display import NotebookCard, NotebookDisplay, Preformatted
@@ -11,9 +12,11 @@ from t2s.core.location import SourceLocation, user_location
 from t2s.core.types import Type
 from t2s.driver.design import Array
 from t2s.driver.program_design import CompiledProgram
+from t2s.driver.program_fusion import Fusion, checked, chosen, said
 from t2s.driver.program_result import ProgramResult
 from t2s.driver.simulate import cycles, simulate
 from t2s.graph.graph import Graph
+from t2s.sparse_repr.concrete.fusion import PassOn, StatementGroup, Way
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.concrete.schedule_text import parse_schedule
 from t2s.sparse_repr.formats import Format, as_format, checked_shape, dense
@@ -96,12 +99,70 @@ class Program(CompiledProgram, NotebookDisplay):
                 " external functions",
                 given=repr(schedule),
             )
-        changed = Program(self.program, {**self.schedules, name: wanted})
+        changed = Program(self.program, {**self.schedules, name: wanted}, self.said, self.chosen)
         changed.design().compiled(name)
         return changed
 
+    def stream(self, *names: str) -> Program:
+        """The program with these results streamed to the statements that read them.
+
+        A result that is streamed is not stored: the graph of its reader computes it, and gets it in
+        the order in which it is made.  So the loops of a reader begin with the variables of the
+        result, in that order; several readers are in one graph, and share a loop.
+
+        Raises ``UserError`` for a result of which that is not so, and for one whose way is said
+        already.
+        """
+        return self._passing(names, Way.STREAM, user_location())
+
+    def recompute(self, *names: str) -> Program:
+        """The program with these results computed again wherever a statement reads them.
+
+        A statement such as ``U(i,h) = A(i,k)*H(k,h)`` reads the rows of H that A has coordinates
+        of, each as often as that is so.  Its graph computes such a row in the loop over ``k``.
+
+        Raises ``UserError`` for a result that is not gathered, and for one whose way is said
+        already.
+        """
+        return self._passing(names, Way.RECOMPUTE, user_location())
+
+    def store(self, *names: str) -> Program:
+        """The program with these results stored, whatever ``fuse`` would choose."""
+        return self._passing(names, Way.STORE, user_location())
+
+    def fuse(self, wanted: str) -> Program:
+        """The program with results passed on wherever that can be, unless it is said otherwise.
+
+        ``"none"`` stores all of them, as a program does by default; ``"layer"`` streams what can be
+        streamed; ``"all"`` recomputes also what is gathered, which may take many times the cycles.
+        """
+        location = user_location()
+        names = [fusion.value for fusion in Fusion]
+        if wanted not in names:
+            raise UserError(
+                "this is not a kind of fusion",
+                location=location,
+                expected=f"one of {', '.join(names)}",
+                given=repr(wanted),
+            )
+        read = {name for statement in self.program.statements for name in statement.reads}
+        results = [one.name for one in self.program.statements if one.name in read]
+        found = chosen(results, Fusion(wanted), self.said, self._groups, location)
+        return Program(self.program, self.schedules, self.said, found)
+
+    def _passing(self, names: Sequence[object], way: Way, location: SourceLocation) -> Program:
+        more = said(self.said, names, way, location)
+        decided = {passing.tensor for passing in more}
+        left = tuple(passing for passing in self.chosen if passing.tensor not in decided)
+        checked(self._groups, (*more, *left))
+        return Program(self.program, self.schedules, more, left)
+
+    def _groups(self, passed: Sequence[PassOn]) -> tuple[StatementGroup, ...]:
+        """The graphs with other results passed on."""
+        return replace(self.design(), passed=tuple(passed)).groups_of_any_size
+
     def print_loop_nest(self) -> str:
-        """The loops of every statement."""
+        """The loops of every graph."""
         return self.design().loops({})
 
     def interpret(self, inputs: Mapping[str, Any], *, type: Type | None = None) -> dict[str, Array]:

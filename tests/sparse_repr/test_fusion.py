@@ -10,6 +10,7 @@ import scipy.sparse
 
 import t2s
 from t2s.core.errors import UserError
+from t2s.driver.assignment_design import AssignmentDesign, Channels, Compiled
 from t2s.sparse import Schedule, csc
 from tests.sampling import sampled
 from tests.sparse_repr.statements import (
@@ -203,6 +204,13 @@ CASES = {
         {"H": RECOMPUTE, "S": STREAM, "U": STREAM, "N": STREAM},
         (lambda relu: relu @ C + A @ relu @ C)(np.maximum(X, 0)),
     ),
+    "products in rows that are read both ways": (
+        "T(i,j) = B(i,k)*C(k,j)\nH(i,j) = relu(T(i,j))\nS(i,l) = H(i,j)*D(j,l)\n"
+        "U(i,j) = A(i,k)*H(k,j)\nN(i,l) = U(i,j)*D(j,l)\nY(i,l) = S(i,l) + N(i,l)",
+        {"A": "ds", "B": "ds", "C": "ds", "D": "dd", "Y": "dd"},
+        {"T": STREAM, "H": RECOMPUTE, "S": STREAM, "U": STREAM, "N": STREAM},
+        (lambda relu: relu @ D + A @ relu @ D)(np.maximum(B @ C, 0)),
+    ),
     "samples of a product": (
         "P(i,j) = Q(i,d)*K(j,d)\nY(i,j) = M(i,j)*P(i,j)",
         {"M": "ds", "Q": "dd", "K": "dd", "Y": "ds"},
@@ -225,8 +233,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_statements_in_one_graph(name: str) -> None:
+def _case(name: str) -> tuple[Compiled, dict[str, Array], Array]:
     lines, formats, ways, expected = CASES[name]
     given = {**GIVEN, "G": C}
     if "B(k,i)" in lines:
@@ -235,7 +242,36 @@ def test_statements_in_one_graph(name: str) -> None:
         given["R"] = rows = np.stack([Q, K])
         scores = np.exp(rows @ rows.transpose(0, 2, 1)) * (M != 0)
         expected = scores @ rows
-    check(kernel_of(lines, formats, ways), given, expected)
+    return kernel_of(lines, formats, ways), given, expected
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_statements_in_one_graph(name: str) -> None:
+    check(*_case(name))
+
+
+@pytest.mark.parametrize("capacity", [1, 3])
+@pytest.mark.parametrize(
+    "name",
+    ["a row that is read twice", "attention under a mask", "two paths that meet", "heads"],
+)
+def test_bounded_channels(name: str, capacity: int) -> None:
+    kernel, given, expected = _case(name)
+    read = {tensor.name for tensor in kernel.assignment.tensors}
+    design = AssignmentDesign(kernel, channels=Channels(capacity=capacity))
+    run = t2s.simulate(design, {key: value for key, value in given.items() if key in read})
+    np.testing.assert_allclose(run.output, expected, rtol=1e-12)
+
+
+def test_channels_beside_a_sum_hold_the_row() -> None:
+    kernel = kernel_of(*CASES["a row that is read twice"][:3])
+    rows = some(GENERATOR, 3, 300)
+    design = AssignmentDesign(kernel, channels=Channels(capacity=2))
+    (graph,) = design.graphs({"X": rows})
+    long = {channel.sink for channel in graph.channels if channel.capacity > 50}
+    assert len(long) == 4
+    run = t2s.simulate(design, {"X": rows})
+    np.testing.assert_allclose(run.output, np.exp(rows) / np.exp(rows).sum(1, keepdims=True))
 
 
 def test_a_graph_for_every_result_that_is_stored() -> None:

@@ -36,13 +36,17 @@ UNBOUNDED = 1 << 30
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Stream:
-    """The output of a port of a block."""
+    """The output of a port of a block.
+
+    Channels with bounds hold ``kept`` tokens of it more than others.
+    """
 
     owner: Connections = field(repr=False)
     node: str
     port: str
     type: StreamType
     location: SourceLocation | None = field(repr=False)
+    kept: int = 0
 
     @property
     def nesting(self) -> int:
@@ -285,6 +289,10 @@ class Connections:
         verify_graph(graph)
         return graph
 
+    def _capacity_of(self, placed: _Placed, port: str, stream: Stream) -> int:
+        capacity = max(self._capacity, placed.capacities.get(port, 1))
+        return capacity + stream.kept if capacity < UNBOUNDED else capacity
+
     def unverified(self) -> Graph:
         """The graph, for callers that transform it before it is verified."""
         dense = [channel for design in self._dense for channel in design.channels]
@@ -304,7 +312,7 @@ class Connections:
                         stream=stream.type,
                         source=stream.node,
                         sink=sink,
-                        capacity=max(self._capacity, placed.capacities.get(port, 1)),
+                        capacity=self._capacity_of(placed, port, stream),
                         latency=self._latency,
                         location=placed.block.machine.location,
                     )

@@ -85,6 +85,7 @@ def fuse(group: StatementGroup, semiring: Semiring = PLUS_TIMES) -> FusedProgram
 
     Raises ``UserError`` where the loops of a reader do not fit those of what is passed on to it.
     """
+    _check_semirings(group)
     statements = tuple(
         replace(statement, assignment=with_semiring(statement.assignment, semiring))
         for statement in group.statements
@@ -157,6 +158,22 @@ def fuse(group: StatementGroup, semiring: Semiring = PLUS_TIMES) -> FusedProgram
     )
     verify_program(program)
     return FusedProgram(assignment=assignment, program=program)
+
+
+def _check_semirings(group: StatementGroup) -> None:
+    """Refuse statements that add in different ways: blocks of a graph have one addition."""
+    last = group.last.assignment
+    for statement in group.statements:
+        assignment = statement.assignment
+        if assignment.semiring != last.semiring:
+            add, other = assignment.semiring.add.value, last.semiring.add.value
+            raise UnsupportedError(
+                f"{statement.name} is not in one graph with {group.last.name}: it sums by {add}",
+                location=assignment.location,
+                expected=f"statements that sum by {other}, as {group.last.name} does",
+                given=f"one graph of {', '.join(one.name for one in group.statements)}",
+                hint=f"store {statement.name}, and what it reads",
+            )
 
 
 def _renamed_tensor(term: object, name: str, new: str) -> Access | None:
@@ -307,13 +324,14 @@ class _Copy:
     """A statement in the tree.
 
     It writes ``tensor``, its variables are called by ``names`` there, and the loops ``around``
-    compute it again.
+    compute it again: it is a part of the copy ``again`` of a statement that is recomputed.
     """
 
     walked: _Walked
     tensor: str
     names: Mapping[str, str]
     around: frozenset[str] = frozenset()
+    again: str = ""
 
     def called(self, variables: Sequence[str]) -> str:
         """Variables of the tree as the statement calls them."""
@@ -376,15 +394,23 @@ class _Tree:
         self._sources: dict[tuple[str, str], str] = {}
 
     def stream(self, made: _Walked, passing: PassOn) -> None:
-        """Make a tensor once, for all that read it."""
+        """Make a tensor once for all that read it, or once in each copy of its readers."""
         reads = self._reads(made.name)
         for read in reads:
             _check_whole(made, read)
             _check_walk(made, read, passing)
-        shared = min(made.leading, _loops_together(reads))
-        if len(reads) > 1 and made.made and not shared:
-            raise _apart(made, reads, passing)
-        self._insert(made, shared, reads)
+        places: dict[str, list[_Read]] = {}
+        for read in reads:
+            places.setdefault(read.reader.again, []).append(read)
+        readers = {
+            frozenset(read.reader.walked.name for read in place) for place in places.values()
+        }
+        for place in places.values():
+            shared = min(made.leading, _loops_together(place))
+            apart = len(place) > 1 and made.made and not shared
+            if apart or len(readers) > 1:
+                raise _apart(made, reads, passing)
+            self._insert(made, shared, place, place[0].reader.again)
 
     def recompute(self, made: _Walked, passing: PassOn) -> None:
         """Make a tensor where it is read, once for each place."""
@@ -399,7 +425,7 @@ class _Tree:
             shared = next(fitting, None)
             if shared is None:
                 raise _not_row_by_row(made, read, passing)
-            self._insert(made, shared, [read])
+            self._insert(made, shared, [read], f"{made.name} for {read.target.tensor}")
 
     def value(self) -> Expression:
         """What the last statement computes of the inputs, with sums over variables of their own."""
@@ -475,8 +501,11 @@ class _Tree:
                         reader = self._writers[result.tensor]
                         yield _Read(access=access, reader=reader, target=result, loops=loops)
 
-    def _insert(self, made: _Walked, shared: int, reads: Sequence[_Read]) -> None:
-        """Put a copy inside of the loops that it shares, and read what it makes there."""
+    def _insert(self, made: _Walked, shared: int, reads: Sequence[_Read], part_of: str) -> None:
+        """Put a copy inside of the loops that it shares, and read what it makes there.
+
+        It is ``part_of`` a copy of a statement that is computed again.
+        """
         first = reads[0]
         rows = first.walks(made)[:shared]
         place = first.place(rows)
@@ -499,6 +528,7 @@ class _Tree:
             tensor=tensors[made.name],
             names=names,
             around=frozenset(place) - frozenset(rows),
+            again=part_of,
         )
         self._copies[copy.tensor] = copy
         self._writers |= dict.fromkeys(tensors.values(), copy)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from graphlib import TopologicalSorter
+from math import prod
 
 import numpy as np
 
 from t2s.core.expr import Const, Expr, spread
 from t2s.core.names import NameSupply
 from t2s.core.types import INT32, Type, UInt
-from t2s.core.walk import Term
+from t2s.core.walk import Term, walk
 from t2s.graph.graph import Channel, Graph, StreamKind, Tensor, TensorRole, located
 from t2s.graph.verify import verify_graph
 from t2s.sparse_repr.blocks.alu import StoreValues
@@ -20,11 +21,12 @@ from t2s.sparse_repr.blocks.locators import LocateAddress
 from t2s.sparse_repr.blocks.repeats import Repeat
 from t2s.sparse_repr.blocks.scanners import WriteLevel
 from t2s.sparse_repr.blocks.writers import WriteValues
-from t2s.sparse_repr.concrete.ir import ConcreteProgram
+from t2s.sparse_repr.concrete.ir import ConcreteProgram, Where
 from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.levels import Array, Arrays, GraphLevel, PackingError
 from t2s.sparse_repr.lowering.compute import Computed
 from t2s.sparse_repr.lowering.diagram import Diagram, DiagramWire, TokenKind, Wired
+from t2s.sparse_repr.lowering.fiber_buffers import held_fibers
 from t2s.sparse_repr.lowering.scope import Blocks, LoopLevel, NestScope
 from t2s.sparse_repr.notation.ir import Access
 from t2s.sparse_repr.semiring import Semiring
@@ -62,13 +64,25 @@ def diagram_to_graph(
     """
     streams = Connections(name, index=index, capacity=capacity, latency=latency)
     writer = _StageWriter(streams, program, diagram, extents, values)
-    for wired in diagram.blocks:
-        writer.write(wired)
+    held = held_fibers(diagram) if capacity < UNBOUNDED and _has_temporaries(program) else {}
+    for number, wired in enumerate(diagram.blocks):
+        levels = (held.get((number, at), ()) for at in range(len(wired.inputs)))
+        writer.write(wired, [_tokens(variables, extents) for variables in levels])
     graph = located(streams.unverified(), program.location)
     if balance and capacity < UNBOUNDED:
         graph = balanced(graph)
     verify_graph(graph)
     return StageGraph(graph=graph, reads=tuple(writer.reads), writes=tuple(writer.writes))
+
+
+def _has_temporaries(program: ConcreteProgram) -> bool:
+    """Whether a tensor inside of a stage may be read twice: those in memory have many scanners."""
+    return any(isinstance(term, Where) for stage in program.stages for term in walk(stage))
+
+
+def _tokens(variables: Sequence[str], extents: Mapping[str, int]) -> int:
+    """The tokens of a whole fiber with levels over variables; none without levels."""
+    return prod(extents[name] + 1 for name in variables) if variables else 0
 
 
 def balanced(graph: Graph) -> Graph:
@@ -137,12 +151,16 @@ class _StageWriter:
     def semiring(self) -> Semiring:
         return self.diagram.semiring
 
-    def write(self, wired: Wired) -> None:
-        """Put a block into the graph."""
+    def write(self, wired: Wired, kept: Sequence[int]) -> None:
+        """Put a block into the graph; its inputs keep so many tokens."""
         self.streams.region = wired.loop or None
         self.loop = wired.loop
         self.about = wired.outputs[0].about.split(" ")[0] if wired.outputs else ""
-        outputs = wired.block.place(self, *(self.ports[wire] for wire in wired.inputs))
+        inputs = [
+            replace(self.ports[wire], kept=tokens)
+            for wire, tokens in zip(wired.inputs, kept, strict=True)
+        ]
+        outputs = wired.block.place(self, *inputs)
         self.ports.update(zip(wired.outputs, outputs, strict=True))
 
     def extent(self, variable: str) -> int:

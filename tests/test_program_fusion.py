@@ -1,0 +1,181 @@
+"""Programs whose results are streamed or recomputed: the same tensors, fewer cycles and words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import t2s
+from t2s import sparse
+from t2s.errors import UserError
+from tests.models import MODELS, adjacency, gcn, sage
+from tests.sampling import sampled
+
+LAYER = """
+    T(i,j) = A(i,k)*X(k,j)
+    L(i,h) = T(i,j)*W(j,h)
+    H(i,h) = relu(L(i,h) + b(h))
+"""
+FORMATS = {"A": "ds", "W": "ds"}
+
+
+def layer(nodes: int = 9, entries: int = 25, features: int = 6) -> dict[str, np.ndarray]:
+    generator = np.random.default_rng(nodes)
+    return {
+        "A": adjacency(generator, nodes, entries),
+        "X": generator.normal(size=(nodes, features)),
+        "W": generator.normal(size=(features, 4)) * (generator.random((features, 4)) < 0.5),
+        "b": generator.normal(size=4),
+    }
+
+
+@sampled("name", list(MODELS), quick=4)
+def test_all_fusions_give_the_same_tensors(name: str) -> None:
+    model = MODELS[name]()
+    program = sparse.program(model.text, model.formats)
+    results = [program.fuse(one).simulate(model.inputs) for one in ("none", "layer", "all")]
+    for result in results:
+        for tensor in result.tensors:
+            expected = model.expected.get(tensor, results[0][tensor])
+            np.testing.assert_allclose(result[tensor], expected, rtol=1e-10, atol=1e-12)
+    stored, layered, fused = results
+    assert len(stored.runs) >= len(layered.runs) >= len(fused.runs)
+    assert layered.cycles <= stored.cycles
+
+
+def test_additions_in_the_same_order_give_the_same_bits() -> None:
+    inputs = layer()
+    program = sparse.program(LAYER, FORMATS)
+    one, other = (program.fuse(name).simulate(inputs)["H"] for name in ("none", "layer"))
+    assert one.tobytes() == other.tobytes()
+
+
+def test_graphs_and_their_cycles() -> None:
+    """What one graph computes takes the cycles of its busiest statement, or a few more."""
+    nodes, features = 200, 50
+    generator = np.random.default_rng(3)
+    inputs = layer(nodes, 1000, features)
+    inputs["A"] = (generator.random((nodes, nodes)) < 0.03) * 1.0
+    program = sparse.program(LAYER, FORMATS)
+    apart, fused = program.simulate(inputs), program.stream("T", "L").simulate(inputs)
+    assert [run.name for run in fused.runs] == ["H"]
+    assert [passing.tensor for passing in fused.runs[0].passed] == ["T", "L"]
+    slowest = max(run.cycles for run in apart.runs)
+    assert slowest <= fused.cycles <= 1.01 * slowest + 2 * features + 200
+    assert t2s.cycles(program.stream("T", "L"), inputs) == fused.cycles
+    assert fused.table().rows[0][0] == "H(i,h) = relu(L(i,h) + b(h)), of T, L"
+
+
+def test_recomputation_costs_more_than_it_saves() -> None:
+    model = gcn(40, 250, features=20)
+    program = sparse.program(model.text, model.formats)
+    stored, layered, fused = (
+        program.fuse(name).simulate(model.inputs).cycles for name in ("none", "layer", "all")
+    )
+    assert layered < stored
+    assert fused > layered
+
+
+def test_what_is_streamed_is_neither_stored_nor_loaded() -> None:
+    inputs = layer()
+    inputs["A"] = np.eye(9) + np.roll(np.eye(9), 1, axis=1)
+    program = sparse.program(LAYER, FORMATS)
+    apart, fused = program.simulate(inputs).words(), program.fuse("layer").simulate(inputs).words()
+    assert set(apart) - set(fused) == {"T", "L"}
+    for name in ("A", "X", "H"):
+        assert fused[name] == apart[name]
+
+
+def test_a_result_that_is_not_stored() -> None:
+    program = sparse.program(LAYER, FORMATS).stream("T")
+    result = program.simulate(layer())
+    assert set(result.tensors) == {"L", "H"}
+    with pytest.raises(UserError, match="T is not stored: it is streamed in the graph of L") as one:
+        result["T"]
+    assert 'hint:     program.store("T") stores it' in str(one.value)
+    gathered = sparse.program(LAYER + "Y(i,h) = A(i,k)*H(k,h)", FORMATS).recompute("H")
+    with pytest.raises(UserError, match="H is not stored: it is recomputed in the graph of Y"):
+        gathered.simulate(layer())["H"]
+
+
+def test_what_is_said_goes_before_fuse() -> None:
+    model = sage()
+    program = sparse.program(model.text, model.formats)
+    for fused in (program.store("X1").fuse("all"), program.fuse("all").store("X1")):
+        result = fused.simulate(model.inputs)
+        assert [run.name for run in result.runs] == ["X1", "X2"]
+        np.testing.assert_allclose(result["X2"], model.expected["X2"], rtol=1e-12)
+    again = program.fuse("all").fuse("none").simulate(model.inputs)
+    assert again.cycles == program.simulate(model.inputs).cycles
+
+
+def test_the_loops_of_a_program_say_what_is_passed_on() -> None:
+    loops = sparse.program(LAYER, FORMATS).fuse("layer").print_loop_nest()
+    assert loops.startswith(
+        "T(i,j) = sum(k, A(i,k)*X(k,j))  # streamed\nL(i,h) = sum(j, T(i,j)*W(j,h))  # streamed\n"
+        "H(i,h) = relu(L(i,h) + b(h))  # stored as dd:0,1, by default\nfor i:\n  with T(j):\n"
+    )
+
+
+def test_schedules_of_statements_in_one_graph() -> None:
+    program = sparse.program(LAYER, {"A": "ds", "W": "ds:1,0"})
+    with pytest.raises(UserError, match="T cannot be streamed into L") as caught:
+        program.stream("T")
+    assert 'L with reorder("i j h") and transpose("W")' in str(caught.value)
+    turned = program.schedule("L", "reorder(i,j,h), transpose(W)").stream("T")
+    inputs = layer()
+    expected = np.maximum(inputs["A"] @ inputs["X"] @ inputs["W"] + inputs["b"], 0)
+    np.testing.assert_allclose(turned.simulate(inputs)["H"], expected)
+
+
+def test_fused_programs_take_the_verbs() -> None:
+    inputs = layer()
+    program = sparse.program(LAYER, FORMATS).fuse("layer")
+    ((graph,),) = program.graphs(inputs).values()
+    assert t2s.lower(program, inputs=inputs) == graph
+    bounded = program.simulate(inputs, capacity=2)
+    assert bounded["H"].tobytes() == program.simulate(inputs, engine="python")["H"].tobytes()
+    np.testing.assert_allclose(t2s.interpret(program, inputs)["H"], bounded["H"])
+
+
+def test_single_precision_in_one_graph() -> None:
+    inputs = {name: value.astype(np.float32) for name, value in layer().items()}
+    result = sparse.program(LAYER, FORMATS).fuse("layer").simulate(inputs)
+    expected = np.maximum(inputs["A"] @ inputs["X"] @ inputs["W"] + inputs["b"], 0)
+    assert result["H"].dtype == np.float32
+    np.testing.assert_allclose(result["H"], expected, rtol=1e-4, atol=1e-5)
+
+
+Program = sparse.Program
+WRONG: dict[str, tuple[Callable[[Program], Program], str]] = {
+    "stream names no result": (lambda p: p.stream(), 'expected: such as stream("T")'),
+    "store takes the names of results": (lambda p: p.store(1), "given:    1"),
+    "no statement computes X": (lambda p: p.stream("X"), "expected: one of T, L"),
+    "H is a result of the program": (lambda p: p.stream("H"), "note:     H is computed here"),
+    "T is to be stored, and to be streamed": (
+        lambda p: p.stream("T").store("T"),
+        "note:     the first time is here",
+    ),
+    "T is to be streamed twice": (lambda p: p.stream("T", "T"), "given:    stream('T')"),
+    "T is not gathered": (lambda p: p.recompute("T"), "hint:     stream T, or store it"),
+    "this is not a kind of fusion": (
+        lambda p: p.fuse("most"),
+        "expected: one of none, layer, all\n",
+    ),
+    "this directive for L changes loops": (
+        lambda p: p.schedule("L", "parallelize(i,2)").stream("T"),
+        "hint:     store T",
+    ),
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_what_is_wrong_is_said_at_the_line(message: str) -> None:
+    change, text = WRONG[message]
+    with pytest.raises(UserError, match=message) as caught:
+        change(sparse.program(LAYER, FORMATS))
+    assert text in str(caught.value)
+    assert caught.value.location is not None
+    assert "test_program_fusion.py" in str(caught.value.location)
