@@ -1,7 +1,7 @@
 """Load a design file: the design, and the inputs that the file defines for it.
 
-A design is a Func, several output Funcs together, a graph, or a kernel of index notation, either at
-module level or returned by the file's function ``design``.
+A design is a Func, several output Funcs together, a graph, or a kernel or program of index
+notation, either at module level or returned by the file's function ``design``.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from t2s.core.location import SourceLocation
 from t2s.core.types import Type
 from t2s.driver.compiled_kernel import Kernel
 from t2s.driver.func_design import is_sparse
+from t2s.driver.statement_program import Program
 from t2s.func.collect import needed_funcs
 from t2s.graph.graph import Graph, TensorRole
 from t2s.sparse_repr.notation.ir import Access, accesses
@@ -43,9 +44,9 @@ Funcs = tuple[t2s.Func, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedDesign:
-    """A design (output Funcs, a graph or a kernel), and how the file makes inputs for it."""
+    """A design: output Funcs, a graph, a kernel or a program; and how the file makes inputs."""
 
-    design: Funcs | Graph | Kernel
+    design: Funcs | Graph | Kernel | Program
     given: Callable[[int], Inputs] = field(default=lambda seed: {})
 
     @property
@@ -56,6 +57,8 @@ class LoadedDesign:
                 return graph.name
             case Kernel() as kernel:
                 return kernel.assignment.result.tensor
+            case Program() as program:
+                return program.name
             case funcs:
                 return "_".join(func.name for func in funcs)
 
@@ -109,7 +112,7 @@ def _refuse(file: Path, recurrent: bool, designs: Iterable[str], function: bool)
     if others and not recurrent:
         raise UserError(
             f"{file} defines {len(others)} designs that could be run",
-            expected="one graph or kernel, or Funcs",
+            expected="one graph, kernel or program, or Funcs",
             given=", ".join(others),
             hint="choose one with --func",
         )
@@ -121,7 +124,7 @@ def _refuse(file: Path, recurrent: bool, designs: Iterable[str], function: bool)
         if recurrent
         else f"the function {DESIGN} needs values for all its arguments"
         if function
-        else f"or define a function {DESIGN} that returns Funcs, a graph or a kernel",
+        else f"or define a function {DESIGN} that returns Funcs, a graph, a kernel or a program",
     )
 
 
@@ -135,16 +138,16 @@ def _read(funcs: Mapping[str, t2s.Func]) -> set[str]:
     }
 
 
-def _designs(values: Mapping[str, Any]) -> dict[str, Funcs | Graph | Kernel]:
+def _designs(values: Mapping[str, Any]) -> dict[str, Funcs | Graph | Kernel | Program]:
     """The designs among the globals of a module, by the names that select them."""
-    designs: dict[str, Funcs | Graph | Kernel] = {}
+    designs: dict[str, Funcs | Graph | Kernel | Program] = {}
     for name, value in values.items():
         match value:
             case t2s.Func() if value.written:
                 designs[value.name] = (value,)
             case tuple() | list() if value and all(isinstance(v, t2s.Func) for v in value):
                 designs |= {func.name: (func,) for func in value if func.written}
-            case Graph() | Kernel():
+            case Graph() | Kernel() | Program():
                 designs[name] = value
             case Tensor() if value.definition is not None:
                 designs[value.name] = Kernel(value.definition)
@@ -228,6 +231,8 @@ def design_with_inputs(
             return graph, graph_inputs(graph, seed, inputs)
         case Kernel() as kernel:
             return kernel, kernel_inputs(kernel, seed, size, inputs)
+        case Program() as program:
+            return program, program_inputs(file, program, inputs)
         case (product,) if is_sparse(product):
             return product, product_inputs(product, seed, size, inputs)[1]
         case outputs:
@@ -285,6 +290,18 @@ def kernel_inputs(kernel: Kernel, seed: int, size: int, given: Mapping[str, Any]
         shape = tuple(extents.get(variable, size) for variable in access.variables)
         inputs[name] = given.get(name, random_sparse(generator, t2s.Float(64), shape))
     return inputs
+
+
+def program_inputs(file: Path, program: Program, given: Mapping[str, Any]) -> Inputs:
+    """The inputs of a program, which the file has: statements do not tell extents."""
+    missing = [name for name in program.inputs if name not in given]
+    if missing:
+        raise UserError(
+            f"{file} has no {missing[0]}, an input of its program",
+            expected=f"{INPUTS} = {{...}} with {', '.join(program.inputs)}, or a function {INPUTS}",
+            given=", ".join(given) or "no inputs",
+        )
+    return dict(given)
 
 
 def random_values(generator: np.random.Generator, type: Type, shape: tuple[int, ...]) -> Any:

@@ -28,6 +28,7 @@ from t2s.command.design import (
     graph_inputs,
     kernel_inputs,
     product_inputs,
+    program_inputs,
 )
 from t2s.command.devices import devices
 from t2s.command.external import external
@@ -66,6 +67,8 @@ from t2s.driver.assignment_design import SparseResult
 from t2s.driver.compiled_kernel import Kernel
 from t2s.driver.func_design import is_sparse
 from t2s.driver.hardware import find_backend
+from t2s.driver.program_result import ProgramResult
+from t2s.driver.statement_program import Program
 from t2s.graph.graph import Graph
 from t2s.graph.printer import summarize_graph
 from t2s.simulator.devices import DEVICES
@@ -126,7 +129,7 @@ def run(
         check_choice("engine", engine, ENGINES)
         loaded = find_design(file, func)
         run = _CommandRun(console, device, memory, engine, emulate, out, loaded.name)
-        result = _run(run, loaded, seed, size, constants)
+        result = _run(run, file, loaded, seed, size, constants)
         options = {"--func": func, "--device": device, "--memory": memory}
         if device == DEFAULT_DEVICE:
             del options["--device"]
@@ -153,13 +156,20 @@ def program(file: DesignFile, func: FuncName = None) -> None:
 
 
 def _run(
-    run: _CommandRun, loaded: LoadedDesign, seed: int, size: int, constants: Mapping[str, int]
-) -> SimResult | SparseResult:
+    run: _CommandRun,
+    file: Path,
+    loaded: LoadedDesign,
+    seed: int,
+    size: int,
+    constants: Mapping[str, int],
+) -> SimResult | SparseResult | ProgramResult:
     match loaded.design:
         case Graph() as graph:
             return _run_graph(run, graph, graph_inputs(graph, seed, loaded.given(seed)))
         case Kernel() as kernel:
             return _run_kernel(run, kernel, kernel_inputs(kernel, seed, size, loaded.given(seed)))
+        case Program() as program:
+            return _run_program(run, program, program_inputs(file, program, loaded.given(seed)))
         case (product,) if is_sparse(product):
             graph, inputs = product_inputs(product, seed, size, loaded.given(seed))
             return _run_funcs(run, (product,), graph, inputs)
@@ -237,6 +247,20 @@ def _run_kernel(run: _CommandRun, kernel: Kernel, inputs: Inputs) -> SparseResul
     _compare_all(run, "simulator", {run.name: result.output}, expected)
     for graph in graphs:
         _write_opencl(run, graph, graph.name)
+    return result
+
+
+def _run_program(run: _CommandRun, program: Program, inputs: Inputs) -> ProgramResult:
+    _section(run.console, "statements")
+    run.console.out(str(program).rstrip())
+    _section(run.console, "loops")
+    run.console.out(program.print_loop_nest().rstrip())
+    result = program.simulate(inputs, device=run.device, memory=run.memory, engine=run.engine)
+    _section(run.console, "simulation")
+    run.console.out(str(result).rstrip())
+    expected = program.interpret(inputs)
+    stored = {name: array for name, array in expected.items() if name in result.tensors}
+    _compare_all(run, "simulator", {name: result[name] for name in stored}, stored)
     return result
 
 

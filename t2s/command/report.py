@@ -27,6 +27,7 @@ from t2s.command.output import exit_codes
 from t2s.core.errors import UserError
 from t2s.core.files import check_place
 from t2s.driver.compiled_kernel import Kernel
+from t2s.driver.statement_program import Program
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.memory.spec import IDEAL, MEMORIES
 from t2s.simulator.report.errors import DeadlockError
@@ -77,7 +78,7 @@ def report(
             )
         if ladder:
             options["ladder"] = design
-        if not isinstance(design, Kernel):
+        if not isinstance(design, Kernel | Program):
             options["inputs"] = inputs
         console.out(f"wrote {result.report(page, **options)}")
 

@@ -91,6 +91,11 @@ class ProgramResult(NotebookDisplay):
         return sum(run.cycles for run in self.runs)
 
     @property
+    def stages(self) -> tuple[SimResult | HardwareResult, ...]:
+        """The runs of all graphs, one after the other."""
+        return tuple(stage for run in self.runs for stage in run.result.stages)
+
+    @property
     def output(self) -> Array:
         """The values of the last statement, as a dense array."""
         return self[self.runs[-1].name]
@@ -145,9 +150,8 @@ class ProgramResult(NotebookDisplay):
         """
         from t2s.simulator.report.result import SimResult
 
-        stages = [stage for run in self.runs for stage in run.result.stages]
-        simulated = [stage for stage in stages if isinstance(stage, SimResult)]
-        if len(simulated) < len(stages):
+        simulated = [stage for stage in self.stages if isinstance(stage, SimResult)]
+        if len(simulated) < len(self.stages):
             raise UserError(
                 "this run has no report",
                 location=user_location(),

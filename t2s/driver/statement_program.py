@@ -58,6 +58,11 @@ class Program(CompiledProgram, NotebookDisplay):
         """The names of the tensors that no statement assigns."""
         return tuple(declared.name for declared in self.program.inputs)
 
+    @property
+    def name(self) -> str:
+        """The tensor that the last statement assigns."""
+        return self.program.statements[-1].name
+
     def __repr__(self) -> str:
         names = ", ".join(statement.name for statement in self.program.statements)
         return f"<Program {names}>"

@@ -1,0 +1,1 @@
+"""Whole models beside the published counts of FuseFlow [FuseFlow, Figure 12]."""
