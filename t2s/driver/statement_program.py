@@ -10,6 +10,7 @@ from t2s.core.display import NotebookCard, NotebookDisplay, Preformatted
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.types import Type
+from t2s.core.validate import checked_seconds
 from t2s.driver.design import Array
 from t2s.driver.program_design import CompiledProgram
 from t2s.driver.program_fusion import Fusion, checked, chosen, said
@@ -31,6 +32,7 @@ from t2s.sparse_repr.notation.symbols import Tensor
 from t2s.sparse_repr.streams import UNBOUNDED
 
 if TYPE_CHECKING:
+    from t2s.driver.program_search import ProgramSearchResult
     from t2s.simulator.devices import Device
     from t2s.simulator.memory.spec import Dram
     from t2s.simulator.random_stalls import RandomStalls
@@ -154,6 +156,32 @@ class Program(CompiledProgram, NotebookDisplay):
         results = [one.name for one in self.program.statements if one.name in read]
         found = chosen(results, Fusion(wanted), self.said, self._groups, location)
         return Program(self.program, self.schedules, self.said, found)
+
+    def search(
+        self,
+        inputs: Mapping[str, Any],
+        *,
+        device: str | Device = "ideal",
+        seconds: float = 60.0,
+        progress: bool | None = None,
+    ) -> ProgramSearchResult:
+        """Find the fastest way to pass results on, and orders of loops, by exact runs on inputs.
+
+        What the user has said, and schedules of statements, stay.  The search ends after so many
+        ``seconds``, with the best program so far; Ctrl-C does that too.  Raises ``UserError`` for
+        inputs that do not fit.
+        """
+        from t2s.driver.program_search import search_program
+
+        location = user_location()
+        return search_program(
+            self,
+            inputs,
+            device=device,
+            seconds=checked_seconds("seconds=", seconds),
+            progress=progress,
+            location=location,
+        )
 
     def _passing(self, names: Sequence[object], way: Way, location: SourceLocation) -> Program:
         more = said(self.said, names, way, location)

@@ -1,0 +1,420 @@
+"""``Program.search``: which results to pass on, and in which order to loop, by exact runs.
+
+A graph reads tensors that others store, whose values are known, so it is timed alone, and once for
+all programs that have it: the cycles of a program are the sum of its graphs'.  Decisions are taken
+from the last statement to the first one.  What is decided cuts the statements into parts that no
+graph can join any more, and no part takes fewer cycles than its busiest statement; so a decision is
+dropped once these add up to what was found [branch and bound].
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import permutations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from t2s.core.display import NotebookCard, NotebookDisplay, Preformatted
+from t2s.core.errors import UserError
+from t2s.core.location import SourceLocation
+from t2s.core.names import counted
+from t2s.core.progress import ProgressBar
+from t2s.driver.assignment_design import Compiled
+from t2s.driver.program_design import CompiledProgram
+from t2s.driver.program_fusion import Fusion, chosen
+from t2s.driver.simulate import cycles
+from t2s.driver.sparse_bound import Bounds
+from t2s.sparse_repr.concrete.fusion import PassOn, ScheduledAssignment, StatementGroup, Way
+from t2s.sparse_repr.concrete.ir import print_program
+from t2s.sparse_repr.concrete.schedule import Schedule
+from t2s.sparse_repr.formats import csf
+from t2s.sparse_repr.notation.ir import Assignment, accesses, all_variables
+from t2s.sparse_repr.notation.legality import extents_of
+from t2s.sparse_repr.tensors.tensor import SparseTensor, from_coordinates
+
+if TYPE_CHECKING:
+    from t2s.driver.statement_program import Program
+    from t2s.simulator.devices import Device
+
+MOST_VARIABLES = 4
+"""Statements over more variables keep their order of loops."""
+
+MOST_ORDERS = 6
+"""Orders of a statement that are tried, those with the least bounds."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ProgramSearchResult(NotebookDisplay):
+    """The fastest way that was found to pass results on.
+
+    Attributes
+    ----------
+    program: with the results passed on, and the orders of loops; all verbs take it.
+    cycles: of all its graphs.
+    lower_bound: no program of the space takes fewer cycles.
+    complete: whether every program of the space was timed, or is not faster for certain.
+    lines: the calls that make the program from the one that was searched.
+    cycles_of: those of ``fuse("none")``, ``"layer"`` and ``"all"``; ``None`` for more than those of
+        another one.
+    graphs: how many graphs were timed.
+    programs: how many programs were bounded.
+    interrupted: whether Ctrl-C ended the search.
+    """
+
+    program: Program
+    cycles: int
+    lower_bound: int
+    complete: bool
+    lines: tuple[str, ...]
+    cycles_of: Mapping[str, int | None]
+    graphs: int
+    programs: int
+    interrupted: bool = False
+
+    @property
+    def gap(self) -> float:
+        """The share of the cycles that a better program could save at most."""
+        return 1 - self.lower_bound / self.cycles if self.cycles else 0.0
+
+    def __repr__(self) -> str:
+        return f"<ProgramSearchResult {self.cycles} cycles>"
+
+    def __str__(self) -> str:
+        others = [
+            f"{name} {'more' if found is None else f'{found:,}'}"
+            for name, found in self.cycles_of.items()
+        ]
+        proof = "the least of the space" if self.complete else f"lower bound {self.lower_bound:,}"
+        proof += f", gap {self.gap:.1%}" if self.gap else ""
+        text = [
+            f"{counted(self.cycles, 'cycle')}: {proof}",
+            f"by fuse: {', '.join(others)}",
+            f"{counted(self.graphs, 'graph')} timed, {counted(self.programs, 'choice')} bounded",
+            *(f"  {line}" for line in self.lines),
+        ]
+        return "\n".join(text)
+
+    def _card(self) -> NotebookCard:
+        summary = (("cycles", f"{self.cycles:,}"), ("gap", f"{self.gap:.1%}"))
+        return NotebookCard(
+            title="Program search",
+            summary=summary,
+            parts=(Preformatted(title="", text="\n".join(self.lines)),),
+        )
+
+
+def search_program(
+    program: Program,
+    inputs: Mapping[str, Any],
+    *,
+    device: str | Device,
+    seconds: float,
+    progress: bool | None,
+    location: SourceLocation,
+) -> ProgramSearchResult:
+    """Search for ``Program.search``."""
+    deadline = time.monotonic() + seconds
+    return _Search(program, inputs, device, deadline, progress, location).result()
+
+
+@dataclass(frozen=True, slots=True)
+class _Decisions:
+    """What is decided of the last statements: orders of loops, and results that are passed on."""
+
+    schedules: Mapping[str, Schedule] = field(default_factory=dict)
+    passed: tuple[PassOn, ...] = ()
+    decided: frozenset[str] = frozenset()
+
+
+class _Bar(ProgressBar):
+    """Graphs that were timed, and the best program so far."""
+
+    def _columns(self) -> list[Any]:
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+
+        text = TextColumn("{task.completed:,} graphs timed, best {task.fields[best]}")
+        return [text, BarColumn(), TimeElapsedColumn()]
+
+    def timed(self, graphs: int, best: int | None) -> None:
+        """Show how far the search is."""
+        self._show(graphs, None, best="-" if best is None else f"{best:,}")
+
+
+class _Stopped(Exception):
+    """The time is over."""
+
+
+class _Search:
+    """The state of a search."""
+
+    def __init__(
+        self,
+        program: Program,
+        inputs: Mapping[str, Any],
+        device: str | Device,
+        deadline: float,
+        progress: bool | None,
+        location: SourceLocation,
+    ) -> None:
+        self.program = program
+        self.device, self.deadline, self.location = device, deadline, location
+        self.bar = _Bar(progress)
+        statements = program.program.statements
+        self.names = [statement.name for statement in statements]
+        self.reads = {statement.name: statement.reads for statement in statements}
+        read = {name for names in self.reads.values() for name in names}
+        said = {passing.tensor for passing in program.said}
+        whole = {statement.of for statement in statements}
+        # a part of a function of rows goes along with the statement that it is a part of
+        self.free = [n for n in self.names if n in read and n in whole and n not in said]
+        self.parts = [n for n in self.names if n in read and n not in whole and n not in said]
+        self.user = [name for name in self.names if name in whole]
+        base = CompiledProgram(program.program, program.schedules, program.said)
+        self.base = base.design()
+        self.run = replace(self.base, passed=()).interpreted(inputs)
+        self.assignments = {one.result.tensor: one for one in self.run.sized}
+        self.orders = {name: self._orders(name) for name in self.user}
+        self.known: dict[StatementGroup, int | None] = {}
+        self.legal: dict[StatementGroup, bool] = {}
+        self.best: tuple[int, _Decisions] | None = None
+        self.timed = self.bounded = 0
+
+    def result(self) -> ProgramSearchResult:
+        """Search, and time the winner as a whole."""
+        cycles_of: dict[str, int | None] = {}
+        complete, interrupted = False, False
+        with self.bar:
+            for fusion in Fusion:
+                cycles_of[fusion.value] = self._fused(fusion)
+            try:
+                self._descend(_Decisions(), list(reversed(self.user)))
+                complete = True
+            except _Stopped:
+                pass
+            except KeyboardInterrupt:
+                interrupted = True
+        assert self.best is not None
+        found, decisions = self.best
+        program, lines = self._program(decisions)
+        least = found if complete else min(found, self._bound(_Decisions()))
+        return ProgramSearchResult(
+            program=program,
+            cycles=found,
+            lower_bound=least,
+            complete=complete,
+            lines=tuple(lines),
+            cycles_of=cycles_of,
+            graphs=self.timed,
+            programs=self.bounded,
+            interrupted=interrupted,
+        )
+
+    # programs that users would try first
+
+    def _fused(self, fusion: Fusion) -> int | None:
+        """The cycles of ``fuse``; ``None`` if they are more than those of what is known."""
+        results = [name for name in self.names if name in (*self.free, *self.parts)]
+        found = chosen(results, fusion, self.program.said, self._grouped({}), self.location)
+        decisions = _Decisions(passed=found, decided=frozenset(self.names))
+        return self._timed(decisions)
+
+    # branch and bound
+
+    def _descend(self, decisions: _Decisions, left: list[str]) -> None:
+        """Decide about the last statement that is left, and about those before it."""
+        if not left:
+            self._timed(decisions)
+            return
+        name, *others = left
+        choices = [(self._bound(choice), choice) for choice in self._choices(decisions, name)]
+        for bound, choice in sorted(choices, key=lambda item: item[0]):
+            if time.monotonic() > self.deadline:
+                raise _Stopped
+            self.bounded += 1
+            if self.best is None or bound < self.best[0]:
+                self._descend(choice, others)
+
+    def _choices(self, decisions: _Decisions, name: str) -> Iterator[_Decisions]:
+        """The orders of a statement, with its result passed on in each way that can be."""
+        ways = (Way.STREAM, Way.STORE, Way.RECOMPUTE) if name in self.free else (Way.STORE,)
+        for schedule, _ in self.orders[name]:
+            schedules = dict(decisions.schedules)
+            if schedule is not None:
+                schedules[name] = schedule
+            for way in ways:
+                passed = decisions.passed
+                if way is not Way.STORE:
+                    passed = (*passed, self._passing(name, way))
+                choice = _Decisions(schedules, passed, decisions.decided | {name})
+                grouped = self._groups(choice)
+                if grouped is None:
+                    continue
+                parts = [part for part in self.parts if self._whole(part) == name]
+                more = chosen(
+                    parts,
+                    Fusion.LAYER,
+                    (*self.program.said, *passed),
+                    self._grouped(schedules),
+                    self.location,
+                )
+                yield replace(choice, passed=(*passed, *more), decided=choice.decided | {*parts})
+
+    def _whole(self, part: str) -> str:
+        return self.program.program.statement(part).of
+
+    def _passing(self, name: str, way: Way) -> PassOn:
+        return PassOn(tensor=name, way=way, location=self.location)
+
+    def _bound(self, decisions: _Decisions) -> int:
+        """No program with these decisions takes fewer cycles."""
+        stored = decisions.decided - {passing.tensor for passing in decisions.passed}
+        joined = {name: name for name in self.names}
+
+        def root(name: str) -> str:
+            while joined[name] != name:
+                name = joined[name]
+            return name
+
+        for reader, names in self.reads.items():
+            for name in names:
+                if name in joined and name not in stored:
+                    joined[root(name)] = root(reader)
+        busiest: dict[str, int] = {}
+        for name in self.names:
+            part = root(name)
+            busiest[part] = max(busiest.get(part, 0), self._least(name, decisions))
+        return sum(busiest.values())
+
+    def _least(self, name: str, decisions: _Decisions) -> int:
+        if name not in self.orders:
+            return 0
+        wanted = decisions.schedules.get(name) if name in decisions.decided else None
+        return min(
+            bound
+            for schedule, bound in self.orders[name]
+            if name not in decisions.decided or schedule == wanted
+        )
+
+    def _orders(self, name: str) -> list[tuple[Schedule | None, int]]:
+        """Orders of a statement's loops, with their least cycles; ``None`` is the usual one."""
+        assignment = self.assignments[name]
+        given = self.base.schedules.get(name)
+        variables = all_variables(assignment)
+        found: list[tuple[Schedule | None, int]] = [(None, self._least_alone(assignment, given))]
+        if given is not None or len(variables) > MOST_VARIABLES:
+            return found
+        loops = {print_program(self._kernel_alone(assignment, None).program)}
+        for order in permutations(variables):
+            schedule = Schedule().reorder(*order)
+            try:
+                text = print_program(self._kernel_alone(assignment, schedule).program)
+            except UserError:
+                continue  # a tensor is not stored in that order
+            if text not in loops:
+                found.append((schedule, self._least_alone(assignment, schedule)))
+            loops.add(text)
+        first, *others = found
+        return [first, *sorted(others, key=lambda item: item[1])][:MOST_ORDERS]
+
+    def _kernel_alone(self, assignment: Assignment, schedule: Schedule | None) -> Compiled:
+        statement = ScheduledAssignment(assignment=assignment, schedule=schedule or Schedule())
+        return self.base.kernel(StatementGroup(statements=(statement,)))
+
+    def _least_alone(self, assignment: Assignment, schedule: Schedule | None) -> int:
+        """What a statement takes at least, also where zeros of what it reads are not sent."""
+        names = {access.tensor for access in accesses(assignment.value)}
+        given = {name: self.run.known[name] for name in sorted(names)}
+        shapes = {name: value.shape for name, value in given.items()}
+        entries = {
+            name: _without_zeros(value) if name in self.reads else value
+            for name, value in given.items()
+        }
+        bounds = Bounds(inputs=entries, extents=extents_of(assignment, shapes))
+        return bounds.of(self._kernel_alone(assignment, schedule), given)
+
+    # graphs
+
+    def _grouped(self, schedules: Mapping[str, Schedule]) -> Any:
+        design = replace(self.base, schedules={**self.base.schedules, **schedules})
+
+        def grouped(passed: Sequence[PassOn]) -> tuple[StatementGroup, ...]:
+            return replace(design, passed=tuple(passed)).groups(self.run.sized)
+
+        return grouped
+
+    def _groups(self, decisions: _Decisions) -> tuple[StatementGroup, ...] | None:
+        """The graphs of a program; ``None`` if one cannot be made."""
+        try:
+            groups: tuple[StatementGroup, ...] = self._grouped(decisions.schedules)(
+                (*self.program.said, *decisions.passed)
+            )
+        except UserError:
+            return None
+        return groups if all(map(self._is_legal, groups)) else None
+
+    def _is_legal(self, group: StatementGroup) -> bool:
+        if group not in self.legal:
+            try:
+                self.base.kernel(group)
+                self.legal[group] = True
+            except UserError:
+                self.legal[group] = False
+        return self.legal[group]
+
+    def _timed(self, decisions: _Decisions) -> int | None:
+        """The cycles of a program; ``None`` if they are more than those of the best one."""
+        groups = self._groups(decisions)
+        if groups is None:
+            return None
+        total = sum(self.known.get(group) or 0 for group in groups)
+        for group in groups:
+            if self.known.get(group) is None:
+                limit = None if self.best is None else self.best[0] - total
+                if limit is not None and limit <= 0:
+                    return None
+                found = self._cycles(group, limit)
+                if found is None:
+                    return None
+                self.known[group] = found
+                total += found
+        if self.best is None or total < self.best[0]:
+            self.best = total, decisions
+        return total
+
+    def _cycles(self, group: StatementGroup, limit: int | None) -> int | None:
+        from t2s.simulator.report.errors import CycleLimitError
+
+        design, given = self.run.kernel(group)
+        self.timed += 1
+        self.bar.timed(self.timed, None if self.best is None else self.best[0])
+        try:
+            return cycles(design, given, device=self.device, max_cycles=limit)
+        except CycleLimitError:
+            return None
+
+    # the winner
+
+    def _program(self, decisions: _Decisions) -> tuple[Program, list[str]]:
+        """The program of decisions, and the calls that make it."""
+        program, lines = self.program, []
+        for name, schedule in decisions.schedules.items():
+            text = str(schedule)
+            program = program.schedule(name, schedule)
+            lines.append(f'.schedule("{name}", "{text}")')
+        for way in (Way.STREAM, Way.RECOMPUTE):
+            names = [p.tensor for p in decisions.passed if p.way is way]
+            names = [name for name in self.names if name in names]
+            if names:
+                call = program.stream if way is Way.STREAM else program.recompute
+                program = call(*names)
+                lines.append(f".{way.value}({', '.join(map(repr, names))})")
+        return program, lines
+
+
+def _without_zeros(value: SparseTensor) -> SparseTensor:
+    array = value.to_dense()
+    places = np.argwhere(array != 0)
+    return from_coordinates(places, array[array != 0], value.shape, csf(array.ndim))
