@@ -79,6 +79,7 @@ from t2s.sparse_repr.semiring import (
 )
 from t2s.sparse_repr.streams import UNBOUNDED, EmptyFiber, Stream, Streams
 from t2s.sparse_repr.tensors.interchange import tensor, to_pydata, to_scipy
+from t2s.sparse_repr.tensors.random_graph import random_graph
 from t2s.sparse_repr.tensors.tensor import (
     SparseTensor,
     from_coordinates,
@@ -142,6 +143,7 @@ __all__ = [
     "minimum",
     "parse",
     "program",
+    "random_graph",
     "read",
     "relu",
     "rsqrt",

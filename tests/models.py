@@ -55,7 +55,7 @@ def _weights(generator: np.random.Generator, *shape: int, density: float = 1.0) 
 
 
 def gcn(nodes: int, entries: int, features: int = 5, hidden: int = 4, classes: int = 3) -> Model:
-    """A graph convolutional network of two layers [Kipf and Welling, eq. 9]."""
+    """A graph convolutional network of two layers (Kipf and Welling 2017, eq. 9)."""
     generator = np.random.default_rng(nodes)
     a, x = adjacency(generator, nodes, entries), _weights(generator, nodes, features)
     w1, b1 = _weights(generator, features, hidden, density=0.4), _weights(generator, hidden)

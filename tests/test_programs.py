@@ -199,6 +199,15 @@ def test_types_of_statements() -> None:
     assert small["t"] == np.int8(200 - 256)
 
 
+def test_arrays_are_in_the_memory_of_a_device() -> None:
+    text = "C(i,j) = A(i,k)*B(k,j)"
+    inputs = {"A": np.eye(6), "B": np.arange(24.0).reshape(6, 4)}
+    program = sparse.program(f"{text}\nD(i,j) = C(i,j)*2", {"A": "ds"})
+    result = program.simulate(inputs, memory="ddr4-2133")
+    alone = sparse.simulate(sparse.parse(text, {"A": "ds"}), inputs, memory="ddr4-2133")
+    assert result.runs[0].cycles == alone.cycles > program.simulate(inputs).runs[0].cycles
+
+
 def test_schedules_of_statements() -> None:
     text = "C(i,j) = A(i,k)*B(k,j)\nD(i,j) = C(i,j)*2"
     inputs = {"A": np.eye(4), "B": np.arange(16.0).reshape(4, 4)}

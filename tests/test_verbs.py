@@ -51,6 +51,11 @@ def assignment() -> Kind:
     return Kind(sparse.parse("y(i) = A(i,j) * x(j)", {"A": "ds"}), inputs, inputs)
 
 
+def program() -> Kind:
+    inputs = {"A": MATRIX, "x": VECTOR}
+    return Kind(sparse.program("y(i) = A(i,j) * x(j)", {"A": "ds"}), inputs, inputs)
+
+
 def product() -> Kind:
     A = MatrixParam(Float(32), 2, gallery.csr(2), name="A")
     x = ImageParam(Float(32), 1, name="x")
@@ -79,7 +84,9 @@ def placement() -> Kind:
     return Kind(t2s.cgra.place(y, fabric="cgra8"), inputs, {})
 
 
-KINDS = {make.__name__: make for make in (dense, kernel, assignment, product, graph, placement)}
+KINDS = {
+    make.__name__: make for make in (dense, kernel, assignment, program, product, graph, placement)
+}
 
 
 def values(found: Any) -> np.ndarray[Any, Any]:
@@ -89,7 +96,7 @@ def values(found: Any) -> np.ndarray[Any, Any]:
             return found
         case dict():
             return np.asarray(found["y"])
-        case sparse.SparseResult():
+        case sparse.SparseResult() | sparse.ProgramResult():
             return found.output
     return np.asarray(found.outputs["y"])
 
@@ -127,10 +134,13 @@ STREAMS = "stop tokens"
 REFUSED = {
     ("kernel", "emit_opencl"): STREAMS,
     ("assignment", "emit_opencl"): STREAMS,
+    ("program", "emit_opencl"): STREAMS,
     ("kernel", "emulate"): STREAMS,
     ("assignment", "emulate"): STREAMS,
+    ("program", "emulate"): STREAMS,
     ("kernel", "resources"): "cannot be estimated",  # memories whose size depends on the data
     ("assignment", "resources"): "cannot be estimated",
+    ("program", "resources"): "cannot be estimated",
 }
 """The cells that are refused, and the word that names what the hardware lacks."""
 

@@ -20,7 +20,13 @@ from t2s.core.location import user_location
 from t2s.core.names import counted
 from t2s.core.ops import Op
 from t2s.core.types import Type
-from t2s.driver.assignment_design import AssignmentDesign, Channels, Compiled, SparseResult
+from t2s.driver.assignment_design import (
+    AssignmentDesign,
+    Channels,
+    Compiled,
+    SparseResult,
+    given_in_memory,
+)
 from t2s.driver.design import Array, Design, Stages
 from t2s.driver.program_result import ProgramResult, StatementRun
 from t2s.graph.graph import Graph
@@ -121,6 +127,9 @@ class ProgramDesign(Design):
 
     def structure(self, given: Mapping[str, Any]) -> dict[str, Array]:
         return dict(self.only_stage(given, "structure").arrays)
+
+    def in_memory(self, graph: Graph) -> Graph:
+        return given_in_memory(graph)
 
     def with_small_joins(self) -> ProgramDesign:
         return replace(self, channels=replace(self.channels, joins_of_two=True))
