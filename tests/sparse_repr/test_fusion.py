@@ -218,11 +218,10 @@ CASES = {
         np.exp(A @ B),
     ),
     "zero divided by zero": (
-        "T(i,k) = A(i,l)*X(l,k)\ns(i) = abs(T(i,k))\nY(i,k) = T(i,k)/s(i)",
+        "T(i,k) = A(i,l)*X(l,k)\ns(i) = T(i,k)*T(i,k)\nY(i,k) = T(i,k)/s(i)",
         {"A": "ss", "X": "dd", "Y": "dd"},
         {"T": STREAM, "s": STREAM},
-        np.divide(A @ X, np.abs(A @ X).sum(1)[:, None], where=A.any(1)[:, None],
-                  out=np.full((7, 5), np.nan)),
+        np.where(A.any(1)[:, None], A @ X / np.maximum(((A @ X) ** 2).sum(1), 1)[:, None], np.nan),
     ),
     "samples of a product": (
         "P(i,j) = Q(i,d)*K(j,d)\nY(i,j) = M(i,j)*P(i,j)",
@@ -346,6 +345,8 @@ PRODUCTS = "T(i,j) = A(i,k)*X(k,j)\nL(i,h) = T(i,j)*W(j,h)"
 GATHER = LAYER + "Y(i,h) = A(i,k)*H(k,h)"
 MANY = {"A": "ds", "B": "ss", "C": "ss", "v": "d", "Y": "ss"}
 
+VECTORS = {"A": "ss", "w": "s", "y": "s", "p": "s"}
+
 REFUSED = {
     "L walks it by j, i, and it is made by i, j": (
         (LAYER, FORMATS, BOTH, {"L": ORDER("j i h")}),
@@ -432,10 +433,10 @@ REFUSED = {
         ("T(i,j) = A(i,j)*v(j)\nY(i,j) = T(i,j)*B(i,j) + T(i,j)*C(i,j)", MANY, {"T": STREAM}, {}),
     ),
     "stored(exp(p)) depends on where p has terms to sum": (
-        ("p(i) = A(i,k)*v(k)\ny(i) = w(i) + stored(exp(p(i)))", {"A": "ss", "w": "s", "y": "s", "p": "s"},
+        ("p(i) = A(i,k)*v(k)\ny(i) = w(i) + stored(exp(p(i)))", VECTORS,
          {"p": STREAM}, {}),
         "hint:     store p",
-        ("p(i) = A(i,k)*v(k)\ny(i) = w(i)*stored(exp(p(i)))", {"A": "ss", "w": "s", "y": "s", "p": "s"},
+        ("p(i) = A(i,k)*v(k)\ny(i) = w(i)*stored(exp(p(i)))", VECTORS,
          {"p": STREAM}, {}),
     ),
     "T arrives in several levels, and the outer one is joined": (
