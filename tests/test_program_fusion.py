@@ -148,6 +148,48 @@ def test_single_precision_in_one_graph() -> None:
     np.testing.assert_allclose(result["H"], expected, rtol=1e-4, atol=1e-5)
 
 
+def _masked() -> dict[str, np.ndarray]:
+    """Rows with many, one and no elements; scores far from zero."""
+    generator = np.random.default_rng(4)
+    mask = (generator.random((6, 8)) < 0.5) * 1.0
+    mask[2], mask[4] = 0, np.eye(8)[3]
+    scores = generator.normal(size=(6, 8)) * 300
+    scores[0] = -700.0
+    scores[1, :2] = 700.0, -700.0
+    return {"M": mask, "X": scores}
+
+
+ROWS = {
+    "Z(i,c) = softmax(c; X(i,c))": 3,
+    "Z(i,c) = stored(softmax(c; M(i,c)*X(i,c)))": 6,
+    "Z(i,c) = softmax(c; M(i,c)*X(i,c))": 4,
+    "Z(i,c) = layernorm(c; X(i,c)/300)": 3,
+    "Z(i,c) = X(i,c) - max(k; X(i,k)) - min(k; X(i,k)) - mean(k; X(i,k))": 2,
+    "Z(i) = max(c; relu(X(i,c)))": 1,
+}
+
+
+@pytest.mark.parametrize("line", ROWS)
+def test_functions_of_rows_in_one_graph(line: str) -> None:
+    program = sparse.program(line, {"M": "ds"} if "M(" in line else {})
+    inputs = {n: v for n, v in _masked().items() if f"{n}(" in line}
+    apart, fused = program.simulate(inputs), program.fuse("layer").simulate(inputs)
+    assert len(fused.runs[0].passed) >= ROWS[line]
+    assert [run.name for run in fused.runs] == ["Z"]
+    np.testing.assert_allclose(fused["Z"], apart["Z"], rtol=1e-12, atol=1e-300)
+    bounded = program.fuse("layer").simulate(inputs, capacity=2, engine="python")
+    assert bounded["Z"].tobytes() == fused["Z"].tobytes()
+
+
+def test_integers_have_no_extremes_in_a_graph() -> None:
+    program = sparse.program("m(i) = max(c; X(i,c))\nZ(i,c) = X(i,c) - m(i)").stream("m")
+    integers = {"X": np.arange(6).reshape(2, 3)}
+    with pytest.raises(UserError, match="m is of integers, and its graph passes results on"):
+        program.simulate(integers)
+    values = program.simulate(integers, type=t2s.Float(64))["Z"]
+    assert values.tolist() == [[-2, -1, 0], [-2, -1, 0]]
+
+
 Program = sparse.Program
 WRONG: dict[str, tuple[Callable[[Program], Program], str]] = {
     "stream names no result": (lambda p: p.stream(), 'expected: such as stream("T")'),

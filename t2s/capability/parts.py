@@ -31,6 +31,7 @@ from t2s.sparse_repr.notation.ir import (
     Negative,
     Number,
     OfRow,
+    Over,
     Sum,
     Unary,
     accesses,
@@ -409,7 +410,7 @@ class _Normal:
                 return (*self.terms(left), *subtracted)
             case Combine(operator=Op.MULTIPLY, left=left, right=right) if self.multiplies:
                 return self._product(value, self.terms(left), self.terms(right))
-            case Combine() | Negative() | Unary() | OfRow() | Extent():
+            case Combine() | Negative() | Unary() | OfRow() | Extent() | Over():
                 return (Summand(factors=(value,)),)
             case _:
                 assert_never(value)

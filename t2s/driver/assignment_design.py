@@ -63,6 +63,7 @@ from t2s.sparse_repr.notation.ir import (
     Expression,
     Negative,
     Number,
+    Over,
     Sum,
     TensorDeclaration,
     Unary,
@@ -211,13 +212,15 @@ class Compiled:
         adapted: Adaptation = UNKNOWN_SIZES,
         group: StatementGroup | None = None,
     ) -> None:
+        if group is not None and semiring != group.last.assignment.semiring:
+            group = group.over(semiring)
         self._schedule, self._group = schedule, group
         self.program: ConcreteProgram
         if group is None:
             self.assignment = with_semiring(assignment, semiring)
             self.program = build_program(self.assignment, schedule, adapted=adapted)
         else:
-            fused = fuse(group, semiring)
+            fused = fuse(group)
             self.assignment, self.program = fused.assignment, fused.program
         self.diagrams: tuple[Diagram, ...] = tuple(
             lower_stage(self.program, stage) for stage in self.program.stages
@@ -349,6 +352,8 @@ class Compiled:
         """
         kind, program = binding.type.numpy, self.program
         stored = stored_places(program, binding)
+        if self._group is not None:
+            return _one_by_one(self._group, arrays, kind, stored)
         formats = [workspace.format for workspace in program.workspaces]
         as_written = all(format.order and not format.levels[-1].full for format in formats)
         names = set[str]().union(*map(program.workspace_names, program.workspaces))
@@ -390,6 +395,24 @@ class Compiled:
             add_stage_views(self.program, binding, written, name)
         assert written is not None
         return final_result(self.assignment, self.program, binding, written).to_dense()
+
+
+def _one_by_one(
+    group: StatementGroup, arrays: dict[str, Array], kind: np.dtype[Any], stored: dict[str, Array]
+) -> Array:
+    """The statements of a group by numpy, each over its own semiring."""
+    for statement in group.statements:
+        assignment = statement.assignment
+        zero = np.asarray(assignment.semiring.zero).astype(kind)
+        read = {
+            name: np.where(stored[name], arrays[name], zero) if name in stored else arrays[name]
+            for name in statement.reads
+        }
+        arrays[statement.name], there = evaluate_where(assignment, read, kind, stored)
+        format = assignment.tensor(statement.name).format
+        if not all(level.full for level in format.levels):
+            stored[statement.name] = there
+    return arrays[group.last.name]
 
 
 @dataclass(frozen=True)
@@ -564,7 +587,9 @@ def warn_of_narrow_sums(
 
     A sum inside another one counts only if the ``result`` is wrong because of it.
     """
-    sums = any(isinstance(term, Sum) for term in walk(assignment.value))
+    terms = tuple(walk(assignment.value))
+    sums = any(isinstance(term, Sum) for term in terms)
+    sums = sums and not any(isinstance(term, Over) for term in terms)
     if not sums or binding.type.kind is not Kind.INT or assignment.semiring != PLUS_TIMES:
         return
     names = NameSupply([*all_variables(assignment), *(t.name for t in assignment.tensors)])

@@ -252,18 +252,16 @@ class _Run:
         """The kernel of a group, and the tensors that it reads."""
         names = dict.fromkeys(name for one in group.statements for name in one.reads)
         given = {name: self.known[name] for name in names if group.way_of(name) is None}
-        semiring = group.last.assignment.semiring
-        if semiring != PLUS_TIMES:
-            kind = self._kind_of(given)
-            semiring = _of_type(semiring, kind)
-            statements = tuple(
-                replace(one, assignment=replace(one.assignment, semiring=semiring))
-                for one in group.statements
-            )
-            group = replace(group, statements=statements)
-            if kind.kind != "f":
-                _check_rows(group.last.assignment, given)
-            given = {name: _filled(value, semiring.zero) for name, value in given.items()}
+        kind = self._kind_of(given) if given else np.dtype(np.float64)
+        extremes = [o for o in group.statements if o.assignment.semiring != PLUS_TIMES]
+        if extremes and kind.kind != "f":
+            if len(group.statements) > 1:
+                raise _of_integers(extremes[0], group, kind)
+            group = group.over(_of_type(group.last.assignment.semiring, kind))
+            _check_rows(group.last.assignment, given)
+        zero = group.last.assignment.semiring.zero
+        if zero:
+            given = {name: _filled(value, zero) for name, value in given.items()}
         compiled = self.design.kernel(group)
         return AssignmentDesign(compiled, self.design.type, self.design.channels), given
 
@@ -334,6 +332,19 @@ def _of_type(semiring: Semiring, kind: np.dtype[Any]) -> Semiring:
     limits = np.iinfo(np.int64 if kind.kind == "b" else kind)
     zero = int(limits.min if semiring.zero == -inf else limits.max)
     return replace(semiring, zero=zero)
+
+
+def _of_integers(
+    extreme: ScheduledAssignment, group: StatementGroup, kind: np.dtype[Any]
+) -> UserError:
+    names = ", ".join(passing.tensor for passing in group.passed)
+    return UserError(
+        f"{extreme.name} is of integers, and its graph passes results on",
+        location=extreme.assignment.location,
+        expected="floating-point numbers, of which a row without elements has an extreme one too",
+        given=f"{kind}, and {names} in the graph of {group.last.name}",
+        hint=f'store("{extreme.name}"), and what it reads, or type=Float(64)',
+    )
 
 
 def _check_rows(assignment: Assignment, given: Mapping[str, SparseTensor]) -> None:

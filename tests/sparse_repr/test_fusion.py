@@ -211,6 +211,18 @@ CASES = {
         {"T": STREAM, "H": RECOMPUTE, "S": STREAM, "U": STREAM, "N": STREAM},
         (lambda relu: relu @ D + A @ relu @ D)(np.maximum(B @ C, 0)),
     ),
+    "a function of the zeros of a dense tensor": (
+        "T(i,k) = A(i,l)*B(l,k)\nY(i,k) = stored(exp(T(i,k)))",
+        {"A": "ss", "B": "ss", "Y": "ss"},
+        {"T": STREAM},
+        np.exp(A @ B),
+    ),
+    "zero divided by zero": (
+        "T(i,k) = A(i,l)*X(l,k)\ns(i) = T(i,k)*T(i,k)\nY(i,k) = T(i,k)/s(i)",
+        {"A": "ss", "X": "dd", "Y": "dd"},
+        {"T": STREAM, "s": STREAM},
+        np.where(A.any(1)[:, None], A @ X / np.maximum(((A @ X) ** 2).sum(1), 1)[:, None], np.nan),
+    ),
     "samples of a product": (
         "P(i,j) = Q(i,d)*K(j,d)\nY(i,j) = M(i,j)*P(i,j)",
         {"M": "ds", "Q": "dd", "K": "dd", "Y": "ds"},
@@ -333,6 +345,8 @@ PRODUCTS = "T(i,j) = A(i,k)*X(k,j)\nL(i,h) = T(i,j)*W(j,h)"
 GATHER = LAYER + "Y(i,h) = A(i,k)*H(k,h)"
 MANY = {"A": "ds", "B": "ss", "C": "ss", "v": "d", "Y": "ss"}
 
+VECTORS = {"A": "ss", "w": "s", "y": "s", "p": "s"}
+
 REFUSED = {
     "L walks it by j, i, and it is made by i, j": (
         (LAYER, FORMATS, BOTH, {"L": ORDER("j i h")}),
@@ -419,10 +433,10 @@ REFUSED = {
         ("T(i,j) = A(i,j)*v(j)\nY(i,j) = T(i,j)*B(i,j) + T(i,j)*C(i,j)", MANY, {"T": STREAM}, {}),
     ),
     "stored(exp(p)) depends on where p has terms to sum": (
-        ("p(i) = A(i,k)*v(k)\ny(i) = w(i) + stored(exp(p(i)))", {"A": "ss", "w": "s", "y": "s"},
+        ("p(i) = A(i,k)*v(k)\ny(i) = w(i) + stored(exp(p(i)))", VECTORS,
          {"p": STREAM}, {}),
         "hint:     store p",
-        ("p(i) = A(i,k)*v(k)\ny(i) = w(i)*stored(exp(p(i)))", {"A": "ss", "w": "s", "y": "s"},
+        ("p(i) = A(i,k)*v(k)\ny(i) = w(i)*stored(exp(p(i)))", VECTORS,
          {"p": STREAM}, {}),
     ),
     "T arrives in several levels, and the outer one is joined": (

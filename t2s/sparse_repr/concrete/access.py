@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from t2s.sparse_repr.concrete.ir import Forall, SplitLoop, reads_of
-from t2s.sparse_repr.concrete.merge import Both, Either, Leaf, Merge, expression_of, merge_of
+from t2s.sparse_repr.concrete.merge import Both, Either, Leaf, Merge, merge_at
 from t2s.sparse_repr.concrete.schedule import ScanLevels, Schedule
 from t2s.sparse_repr.formats import Format, Part
 from t2s.sparse_repr.levels import Compressed, Dense, Level
@@ -192,7 +192,7 @@ def located_by_default(
     dense = {access for access in reads if is_dense(access)}
     if not dense:
         return ()
-    merge = merge_of(expression_of(loop), loop.variable, semiring)
+    merge = merge_at(loop, semiring)
     located, scanned = set[str](), set[str]()
     for access, is_bounded in bounded_leaves(merge, dense):
         (located if is_bounded else scanned).add(access.tensor)

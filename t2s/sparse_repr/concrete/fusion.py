@@ -8,7 +8,7 @@ whose results it passes on [FuseFlow].
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from t2s.core.errors import UserError
@@ -16,6 +16,8 @@ from t2s.core.location import SourceLocation
 from t2s.core.walk import Term
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.notation.ir import Assignment, accesses
+from t2s.sparse_repr.notation.legality import with_semiring
+from t2s.sparse_repr.semiring import Semiring
 
 
 class Way(Enum):
@@ -69,6 +71,14 @@ class StatementGroup(Term):
     def last(self) -> ScheduledAssignment:
         """The statement whose result is stored."""
         return self.statements[-1]
+
+    def over(self, semiring: Semiring) -> StatementGroup:
+        """The same statements, all over a semiring."""
+        statements = tuple(
+            replace(statement, assignment=with_semiring(statement.assignment, semiring))
+            for statement in self.statements
+        )
+        return replace(self, statements=statements)
 
     def way_of(self, tensor: str) -> PassOn | None:
         """How a result of the group is passed on; ``None`` for other tensors."""

@@ -19,6 +19,7 @@ from t2s.sparse_repr.concrete.ir import (
     View,
     Where,
     result_of,
+    semiring_of,
 )
 from t2s.sparse_repr.functions import Function, evaluate
 from t2s.sparse_repr.notation.ir import Access, Combine, Unary
@@ -100,7 +101,7 @@ class _Loops:
     semiring: Semiring
     kind: np.dtype[Any]
     there: dict[str, Array] = field(default_factory=dict)
-    vanishing: dict[Combine | Unary, bool] = field(default_factory=dict)
+    vanishing: dict[tuple[Combine | Unary, Semiring], bool] = field(default_factory=dict)
 
     def run(self, statement: Statement, at: dict[str, int]) -> None:
         """Run a statement at coordinates of the loops around it."""
@@ -110,7 +111,8 @@ class _Loops:
                     self.run(body, {**at, variable: coordinate})
             case Where(consumer=consumer, producer=producer):
                 target = result_of(producer)
-                zeros = _zeros(target, self.extents, self.kind, self.semiring)
+                semiring = semiring_of(producer, self.semiring)
+                zeros = _zeros(target, self.extents, self.kind, semiring)
                 self.memory[target.tensor] = zeros
                 places = np.zeros(zeros.shape, np.bool_)
                 self.there[target.tensor] = self.stored[target.tensor] = places
@@ -119,11 +121,13 @@ class _Loops:
             case Assign(result=result, value=value, accumulate=accumulate):
                 array = self.memory[result.tensor]
                 where = tuple(at[name] for name in result.variables)
-                computed = _PointValues(self, at).value(value)
+                semiring = statement.semiring or self.semiring
+                computed = _PointValues(self, at, semiring).value(value)
                 new = computed.value
                 if result.tensor in self.there:
-                    self.there[result.tensor][where] |= computed.there is not False
-                array[where] = _apply(self.semiring.add, array[where], new) if accumulate else new
+                    there = statement.everywhere or computed.there is not False
+                    self.there[result.tensor][where] |= there
+                array[where] = _apply(semiring.add, array[where], new) if accumulate else new
             case _:
                 assert_never(statement)
 
@@ -133,8 +137,8 @@ class _PointValues(StoredValues[Any, bool]):
 
     never = False
 
-    def __init__(self, loops: _Loops, at: Mapping[str, int]) -> None:
-        self.loops, self.at, self.semiring = loops, at, loops.semiring
+    def __init__(self, loops: _Loops, at: Mapping[str, int], semiring: Semiring) -> None:
+        self.loops, self.at, self.semiring = loops, at, semiring
 
     def number(self, number: float | int) -> Any:
         return np.asarray(number).astype(self.loops.kind)[()]
@@ -143,7 +147,10 @@ class _PointValues(StoredValues[Any, bool]):
         loops, name = self.loops, access.tensor
         where = tuple([self.at[variable] for variable in access.variables])
         stored = bool(loops.stored[name][where]) if name in loops.stored else None
-        return StoredValue(loops.memory[name][where], stored)
+        value = loops.memory[name][where]
+        if stored is False:  # it may have been computed over another semiring
+            value = self.number(self.semiring.zero)
+        return StoredValue(value, stored)
 
     def apply(self, operator: Op | Function, *operands: Any) -> Any:
         return _apply(operator, *operands)
@@ -158,10 +165,10 @@ class _PointValues(StoredValues[Any, bool]):
         return one or other
 
     def vanishes(self, term: Combine | Unary) -> bool:
-        known = self.loops.vanishing
-        if term not in known:
-            known[term] = super().vanishes(term)
-        return known[term]
+        known, key = self.loops.vanishing, (term, self.semiring)
+        if key not in known:
+            known[key] = super().vanishes(term)
+        return known[key]
 
 
 def _apply(operator: Op | Function, left: Any, right: Any = None) -> Any:

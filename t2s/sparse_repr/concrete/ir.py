@@ -31,11 +31,17 @@ from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assign(Term):
-    """``result = value``, or ``result += value`` if ``accumulate``; no sums inside."""
+    """``result = value``, or ``result += value`` if ``accumulate``; no sums inside.
+
+    It is computed over a ``semiring`` of its own, or over that of the program.  A temporary that is
+    ``everywhere`` has a value at all coordinates, zero where nothing was computed.
+    """
 
     result: Access
     value: Expression
     accumulate: bool = False
+    semiring: Semiring | None = None
+    everywhere: bool = False
 
 
 class LoopPattern(Enum):
@@ -62,7 +68,7 @@ class Forall(Term):
     turn.  With ``skip`` the scanners of an intersection skip what another operand lacks.  ``fused``
     names the loop that this one and the one right around it make together; the lanes are its, which
     get ``run`` of its coordinates in turn.  ``vector`` iterations, the innermost ones, are computed
-    at once.
+    at once.  With ``everything`` all coordinates are visited, whatever the operands store.
 
     For Capstan the loop is computed by a ``pattern``, ``factor`` iterations at a time: a number, or
     the environment variable that gives it.  A loop with ``communicate`` ends with the transfer of
@@ -78,6 +84,7 @@ class Forall(Term):
     skip: bool = False
     fused: str = ""
     vector: int = 0
+    everything: bool = False
     pattern: LoopPattern | None = None
     factor: int | str = 1
     communicate: bool = False
@@ -284,6 +291,11 @@ def loops_of(statement: Statement) -> tuple[str, ...]:
             return loops_of(consumer)
 
 
+def semiring_of(statement: Statement, otherwise: Semiring) -> Semiring:
+    """The semiring of the assignment at the bottom of a statement."""
+    return next(assigns_of(statement)).semiring or otherwise
+
+
 def assigns_of(statement: Statement) -> Iterator[Assign]:
     """All assignments of a statement."""
     return (term for term in walk(statement) if isinstance(term, Assign))
@@ -373,13 +385,17 @@ def _lines(statement: Statement, depth: int) -> Iterator[str]:
     match statement:
         case Assign(result=result, value=value, accumulate=accumulate):
             sign = "+=" if accumulate else "="
-            yield f"{indent}{print_expression(result)} {sign} {print_expression(value)}"
+            ring = statement.semiring or PLUS_TIMES
+            over = f"  # over ({ring.add.value}, {ring.multiply.value})"
+            over = over if ring != PLUS_TIMES else ""
+            yield f"{indent}{print_expression(result)} {sign} {print_expression(value)}{over}"
         case Forall(variable=variable, body=body, by_default=chosen, lanes=lanes):
             located = [name for name in statement.located if name not in chosen]
             notes = [f"fused with the loop around it: {statement.fused}"] if statement.fused else []
             notes += [f"locate {', '.join(located)}"] if located else []
             notes += [f"locate {', '.join(chosen)}, by default"] if chosen else []
             notes += ["skip"] if statement.skip else []
+            notes += ["all coordinates"] if statement.everything else []
             notes += [f"{statement.vector} at once"] if statement.vector else []
             turn = f" of {statement.run} at a time" if statement.run > 1 else ""
             notes += [f"{lanes} lanes{turn}"] if lanes > 1 else []

@@ -15,7 +15,15 @@ from dataclasses import dataclass
 
 from t2s.core.ops import Op
 from t2s.core.walk import Term, rewrite, walk
-from t2s.sparse_repr.concrete.ir import Assign, Forall, Statement, Where, result_of
+from t2s.sparse_repr.concrete.ir import (
+    Assign,
+    Forall,
+    Statement,
+    Where,
+    assigns_of,
+    result_of,
+    semiring_of,
+)
 from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.notation.ir import (
     Access,
@@ -23,6 +31,7 @@ from t2s.sparse_repr.notation.ir import (
     Expression,
     Negative,
     Number,
+    Over,
     Sum,
     Unary,
     accesses,
@@ -77,6 +86,8 @@ def _support(value: Expression, variable: str, semiring: Semiring) -> Iterator[M
             return
         case Negative(value=inner) | Unary(value=inner):
             yield from _support(inner, variable, semiring)
+        case Over(semiring=other, value=inner):
+            yield from _support(inner, variable, other)
         case Combine(operator=operator, left=left, right=right):
             strict = annihilators(operator, left, right)
             if Rest.ZERO in (elsewhere(side, variable, semiring) for side in strict):
@@ -143,6 +154,12 @@ def either(*members: Merge, everything: bool) -> Merge:
     return Either(members=tuple(flat), everything=everything)
 
 
+def merge_at(loop: Forall, semiring: Semiring) -> Merge:
+    """The coordinates that a loop visits, in a program over a semiring."""
+    merge = merge_of(expression_of(loop), loop.variable, semiring_of(loop, semiring))
+    return either(merge, everything=True) if loop.everything else merge
+
+
 def read_once(merge: Merge) -> Merge:
     """The same coordinates, with every leaf in one place.
 
@@ -179,7 +196,8 @@ def _factors(merge: Merge) -> tuple[Merge, ...]:
 def _intersection(members: Sequence[Merge]) -> Merge:
     needed = list(dict.fromkeys(factor for member in members for factor in _factors(member)))
     bounds = [factor for factor in needed if isinstance(factor, Leaf)]
-    kept: list[Merge] = []
+    required: list[Merge] = []
+    optional: list[Either] = []
     for factor in needed:
         if isinstance(factor, Either):
             rests = [
@@ -189,8 +207,20 @@ def _intersection(members: Sequence[Merge]) -> Merge:
             some = [rest for rest in rests if not isinstance(rest, Everything)]
             always = factor.everything or len(some) < len(rests)
             factor = either(*dict.fromkeys(some), everything=always)
-        kept.append(factor)
-    return both(*kept)
+        match factor:
+            case Either(everything=True):
+                optional.append(factor)
+            case Everything():
+                pass
+            case _:
+                required.append(factor)
+    carried = [leaf for factor in required for leaf in leaves_of(factor)]
+    found = [leaf for factor in optional for leaf in leaves_of(factor)]
+    if len(set(found)) < len(found) or set(found) & set(carried):
+        # they bound nothing, so each is looked for once, where the others are
+        left = [Leaf(access=leaf) for leaf in dict.fromkeys(found) if leaf not in carried]
+        optional = [Either(members=tuple(left), everything=True)] if left else []
+    return both(*required, *optional)
 
 
 def _union(members: Sequence[Merge], everything: bool) -> Merge:
@@ -222,19 +252,27 @@ def expression_of(statement: Statement) -> Expression:
     return _expression(statement, {})
 
 
-def _expression(statement: Statement, temporaries: Mapping[str, Expression]) -> Expression:
+Temporaries = Mapping[str, tuple[Expression, Semiring | None]]
+
+
+def _expression(statement: Statement, temporaries: Temporaries) -> Expression:
     match statement:
-        case Assign(value=value):
+        case Assign(value=value, semiring=own):
 
             def rule(term: Term) -> Term | None:
-                return temporaries.get(term.tensor) if isinstance(term, Access) else None
+                if not isinstance(term, Access) or term.tensor not in temporaries:
+                    return None
+                inner, semiring = temporaries[term.tensor]
+                if semiring == own or semiring is None:
+                    return inner
+                return Over(semiring=semiring, value=inner)
 
             return rewrite(value, rule)
         case Forall(body=body):
             return _expression(body, temporaries)
         case Where(consumer=consumer, producer=producer):
-            inner = _expression(producer, temporaries)
-            return _expression(consumer, {**temporaries, result_of(producer).tensor: inner})
+            made = _expression(producer, temporaries), next(assigns_of(producer)).semiring
+            return _expression(consumer, {**temporaries, result_of(producer).tensor: made})
 
 
 def covered_by(
@@ -255,7 +293,7 @@ def covered_by(
             case Where(consumer=consumer):
                 statement = consumer
             case Forall(variable=variable, body=body):
-                merge = merge_of(expression_of(body), variable, semiring)
+                merge = merge_at(statement, semiring)
                 full = is_full(merge, variable, level_is_full, missing)
                 if variable not in result.variables or not full:
                     break

@@ -50,7 +50,7 @@ def compute_scalar(scope: NestScope, value: Expression) -> tuple[DiagramWire, bo
 
     That stands for an element of which no operand is stored.
     """
-    computed = _value(scope, value, vanishes(value, scope.program.semiring))
+    computed = _value(scope, value, vanishes(value, scope.semiring))
     return _wire(scope, computed), computed.optional
 
 
@@ -82,7 +82,7 @@ def _value(scope: NestScope, value: Expression, marked: bool = False) -> _Value:
     Factors and dividends need the mark: elements that are not stored are neither multiplied nor
     divided, so the product of N and infinity is N, not NaN.
     """
-    semiring = scope.program.semiring
+    semiring = scope.semiring
     match value:
         case Number(value=number):
             return _Value(number)
@@ -151,7 +151,7 @@ def _combine(
     absent: TypedNumber | None = None,
 ) -> _Value:
     left, right = (side.operand for side in both)
-    operator = scope.program.semiring.operator(written)
+    operator = scope.semiring.operator(written)
     if isinstance(left, DiagramWire) or isinstance(right, DiagramWire):
         return _alu(scope, operator, both, lost, marked, absent)
     result = combined(operator, left, right)

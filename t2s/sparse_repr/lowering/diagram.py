@@ -54,13 +54,15 @@ class DiagramWire(Term):
 class Wired(Term):
     """A block and its wires.
 
-    ``loop`` is the innermost loop around the block; ``""`` outside loops.
+    ``loop`` is the innermost loop around the block; ``""`` outside loops.  It adds as its own
+    ``semiring`` does, or as that of the diagram.
     """
 
     block: DiagramBlock
     inputs: tuple[DiagramWire, ...]
     outputs: tuple[DiagramWire, ...]
     loop: str = ""
+    semiring: Semiring | None = None
     location: SourceLocation | None = field(default=None, compare=False)
 
 
@@ -204,6 +206,7 @@ class _Meaning:
         lists: dict[DiagramWire, Nested] = {}
         for wired in diagram.blocks:
             self._loop = wired.loop
+            self.semiring = wired.semiring or diagram.semiring
             inputs = (Lists(wire.depth, lists[wire], wire.lanes) for wire in wired.inputs)
             outputs = wired.block.meaning(self, *inputs)
             lists.update(zip(wired.outputs, outputs, strict=True))

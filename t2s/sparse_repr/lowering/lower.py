@@ -36,7 +36,7 @@ from t2s.sparse_repr.concrete.merge import (
     expression_of,
     is_unbounded,
     leaves_of,
-    merge_of,
+    merge_at,
     read_once,
 )
 from t2s.sparse_repr.concrete.schedule import Schedule, Skip
@@ -155,7 +155,7 @@ def _lower(
                 statement = consumer
     if inner is None:
         assert isinstance(statement, Assign)
-        if top or scope.depth > outside:
+        if top or scope.depth > outside or statement.everywhere:
             inner = Computed(loops=(), value=compute(scope, statement.value, result))
         else:
             stream, optional = compute_scalar(scope, statement.value)
@@ -208,14 +208,18 @@ def _written_dense(program: ConcreteProgram, result: Access) -> bool:
 
 
 def _with_temporary(scope: NestScope, producer: Statement, consumer: Statement) -> NestScope:
+    around, assign = scope.blocks.semiring, next(assigns_of(producer))
+    scope.blocks.semiring = assign.semiring or around
     computed = _lower(scope, producer, top=False)
+    scope.blocks.semiring = around
     pending = tuple(level.coordinate for level in computed.loops)
     operand = NestOperand(
         stream=computed.value,
         missing=computed.optional and not pending,
         pending=pending,
         unsure=not pending
-        and next(assigns_of(producer)).accumulate
+        and assign.accumulate
+        and not assign.everywhere
         and any(
             scope.operands[access].missing
             for access in accesses(expression_of(producer))
@@ -344,7 +348,7 @@ def enter_loop(scope: NestScope, loop: Forall, value: Expression) -> NestScope:
     """The scope inside a loop around ``value``."""
     variable = loop.variable
     reads = tuple(dict.fromkeys(accesses(value)))
-    merge = read_once(merge_of(value, variable, scope.program.semiring))
+    merge = read_once(merge_at(loop, scope.semiring))
     _check_read_once(scope, merge, variable)
     located = tuple(a for a in reads if _is_located(scope, loop, a))
     for access in located:

@@ -12,14 +12,19 @@ from t2s.sparse_repr.blocks.lists import DiagramBlock
 from t2s.sparse_repr.concrete.ir import ConcreteProgram
 from t2s.sparse_repr.lowering.diagram import DiagramWire, TokenKind, Wired
 from t2s.sparse_repr.notation.ir import Access
+from t2s.sparse_repr.semiring import Semiring
 
 
 class Blocks:
-    """The blocks made so far, and the numbers of their streams."""
+    """The blocks made so far, and the numbers of their streams.
+
+    Those that follow are of a ``semiring``, if that is not the diagram's.
+    """
 
     def __init__(self) -> None:
         self.blocks: list[Wired] = []
         self.loops: list[Region] = []
+        self.semiring: Semiring | None = None
         self._streams = 0
 
     def stream(self, kind: TokenKind, depth: int, about: str = "", lanes: int = 1) -> DiagramWire:
@@ -46,6 +51,7 @@ class Blocks:
             inputs=tuple(inputs),
             outputs=tuple(outputs),
             loop=loop,
+            semiring=self.semiring,
             location=location,
         )
         self.blocks.append(wired)
@@ -119,6 +125,11 @@ class NestScope:
     skip: bool = False
     lane: str = ""
     width: int = 1
+
+    @property
+    def semiring(self) -> Semiring:
+        """The semiring of what is computed here."""
+        return self.blocks.semiring or self.program.semiring
 
     @property
     def depth(self) -> int:

@@ -140,6 +140,7 @@ class _StageWriter:
     writes: list[ArrayOf] = field(default_factory=list)
     loop: str = ""
     about: str = ""
+    own: Semiring | None = None
 
     def __post_init__(self) -> None:
         self.names = ArrayNames(self.values, self.streams.index)
@@ -149,12 +150,12 @@ class _StageWriter:
 
     @property
     def semiring(self) -> Semiring:
-        return self.diagram.semiring
+        return self.own or self.diagram.semiring
 
     def write(self, wired: Wired, kept: Sequence[int]) -> None:
         """Put a block into the graph; its inputs keep so many tokens."""
         self.streams.region = wired.loop or None
-        self.loop = wired.loop
+        self.loop, self.own = wired.loop, wired.semiring
         self.about = wired.outputs[0].about.split(" ")[0] if wired.outputs else ""
         inputs = [
             replace(self.ports[wire], kept=tokens)

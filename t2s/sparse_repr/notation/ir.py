@@ -115,7 +115,18 @@ class Extent(Term):
     variable: str
 
 
-Expression = Access | Number | Combine | Negative | Unary | Sum | OfRow | Extent
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Over(Term):
+    """An expression over a semiring of its own, inside of one over another semiring.
+
+    Statements of one graph may differ in it; nobody writes it.
+    """
+
+    semiring: Semiring
+    value: Expression
+
+
+Expression = Access | Number | Combine | Negative | Unary | Sum | OfRow | Extent | Over
 """What may be written; what kernels compute has no ``OfRow`` and no ``Extent`` any more."""
 
 ADDITIVE = (Op.ADD, Op.SUBTRACT)
@@ -187,7 +198,7 @@ def free_variables(value: Expression) -> tuple[str, ...]:
             names = ()
         case OfRow(function=function, variables=along, value=inner) if function.reduces:
             names = tuple(name for name in free_variables(inner) if name not in along)
-        case Negative(value=inner) | Unary(value=inner) | OfRow(value=inner):
+        case Negative(value=inner) | Unary(value=inner) | OfRow(value=inner) | Over(value=inner):
             names = free_variables(inner)
         case Combine(left=left, right=right):
             names = (*free_variables(left), *free_variables(right))
@@ -244,6 +255,9 @@ def _print(value: Expression, level: int) -> str:
             return f"stored({text})" if value.stored else text
         case Extent(variable=variable):
             return f"extent({variable})"
+        case Over(semiring=semiring, value=inner):
+            add, multiply = semiring.add.value, semiring.multiply.value
+            return f"over({add}, {multiply}; {_print(inner, 0)})"
         case Combine(operator=operator, left=left, right=right) if operator in EXTREMES:
             return f"{operator.value}({_print(left, 0)}, {_print(right, 0)})"
         case Combine(operator=operator, left=left, right=right):

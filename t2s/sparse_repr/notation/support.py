@@ -33,6 +33,7 @@ from t2s.sparse_repr.notation.ir import (
     Negative,
     Number,
     OfRow,
+    Over,
     Sum,
     Unary,
 )
@@ -88,6 +89,8 @@ def elsewhere(
             return _applied(semiring.operator(operator), (one, other), semiring)
         case Extent():
             return Rest.UNKNOWN
+        case Over(semiring=other, value=inner):
+            return elsewhere(inner, variable, other)
         case OfRow():
             raise ValueError("functions of rows are statements of a program")
         case _:

@@ -27,6 +27,7 @@ from t2s.sparse_repr.notation.ir import (
     Negative,
     Number,
     OfRow,
+    Over,
     Sum,
     Unary,
 )
@@ -171,6 +172,8 @@ def constants(value: Expression, semiring: Semiring) -> Iterator[float | int]:
             yield from constants(right, semiring)
         case Negative(value=inner) | Unary(value=inner) | Sum(value=inner):
             yield from constants(inner, semiring)
+        case Over(semiring=other, value=inner):
+            yield from (*constants(inner, other), other.zero)
 
 
 def constant(value: Expression, semiring: Semiring) -> float | int | None:
@@ -187,7 +190,7 @@ def constant(value: Expression, semiring: Semiring) -> float | int | None:
             if one is None or other is None:
                 return None
             return combined(semiring.operator(operator), one, other)
-        case Access() | Unary() | Sum() | OfRow() | Extent():
+        case Access() | Unary() | Sum() | OfRow() | Extent() | Over():
             return None
 
 
