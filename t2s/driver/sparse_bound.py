@@ -127,7 +127,8 @@ class Bounds:
             scanned = tuple((access, int(counts.sum())) for access, (_, counts) in fibers.items())
             expanded, least = min(scanned, key=lambda item: item[1])
             if least > MOST_TUPLES:
-                yield _Level(iterations=0, scanned=scanned)
+                # what a single factor has is counted without a visit
+                yield _Level(iterations=least if len(here) == 1 else 0, scanned=scanned)
                 return
             starts, counts = fibers[expanded]
             rows = np.repeat(np.arange(len(counts)), counts)

@@ -424,6 +424,9 @@ def _arrives(read: _Read, walks: tuple[str, ...], shared: int) -> bool:
     """Whether a reader walks what a copy that shares some loops makes, right inside of these."""
     if not shared:
         return read.own[: len(walks)] == walks
+    rows = [read.around.index(row) for row in walks[:shared]]
+    if rows != sorted(rows):
+        return False
     depth = len(read.place(walks[:shared]))
     return read.around[depth : depth + len(walks) - shared] == walks[shared:]
 
