@@ -34,7 +34,14 @@ from t2s.sparse_repr.binding import check_names, stored_places
 from t2s.sparse_repr.concrete.ir import print_program
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.notation.evaluate import evaluate_where
-from t2s.sparse_repr.notation.ir import Access, Assignment, Sum
+from t2s.sparse_repr.notation.ir import (
+    Access,
+    Assignment,
+    Sum,
+    accesses,
+    print_assignment,
+    print_expression,
+)
 from t2s.sparse_repr.notation.program import (
     Statement,
     StatementProgram,
@@ -152,7 +159,10 @@ class ProgramDesign(Design):
         """The compiled assignment; each is compiled once."""
         if assignment not in self.kernels:
             schedule = self.schedules.get(assignment.result.tensor)
-            self.kernels[assignment] = Compiled(assignment, schedule, assignment.semiring)
+            compiled = Compiled(assignment, schedule, assignment.semiring)
+            if assignment.result.tensor in self.program.seen:
+                _check_pattern(compiled)
+            self.kernels[assignment] = compiled
         return self.kernels[assignment]
 
 
@@ -226,7 +236,11 @@ class _Run:
                 _check_rows(assignment, given)
             given = {name: _filled(value, semiring.zero) for name, value in given.items()}
         compiled = self.design.kernel(assignment)
-        return AssignmentDesign(compiled, self.design.type, self.design.channels), given
+        adapts = statement.name not in self.program.seen  # other temporaries store other zeros
+        return (
+            AssignmentDesign(compiled, self.design.type, self.design.channels, adapts=adapts),
+            given,
+        )
 
     def _kind_of(self, given: Mapping[str, SparseTensor]) -> np.dtype[Any]:
         if self.design.type is not None:
@@ -257,6 +271,25 @@ class _Run:
 
     def result(self) -> ProgramResult:
         return ProgramResult(tensors=self.results, runs=tuple(self.runs))
+
+
+def _check_pattern(compiled: Compiled) -> None:
+    """Refuse a result whose stored elements depend on how the compiler stores a part of it."""
+    assignment = compiled.assignment
+    sparse = {tensor.name for tensor in assignment.tensors if is_sparse(tensor.format)}
+    for workspace in compiled.program.workspaces:
+        read = {access.tensor for access in accesses(workspace.value)}
+        if any(level.full for level in workspace.format.levels[-1:]) and read & sparse:
+            part = print_expression(workspace.value)
+            name = assignment.result.tensor
+            raise UserError(
+                f"which elements {name} stores depends on how its part {part} is stored",
+                location=assignment.location,
+                expected=f"a part of {name} that is a tensor of the program, since stored(...) "
+                "looks at what is stored",
+                given=print_assignment(assignment),
+                hint=f"assign {part} to a tensor in a statement before, and read that in {name}",
+            )
 
 
 def _check_inputs(program: StatementProgram, given: Mapping[str, Any]) -> None:
