@@ -401,8 +401,9 @@ class _Search:
         """The program of decisions, and the calls that make it."""
         program, lines = self.program, []
         for name, schedule in decisions.schedules.items():
-            text = str(schedule)
-            program = program.schedule(name, schedule)
+            assert schedule.order is not None
+            text = f"reorder({','.join(schedule.order.variables)})"
+            program = program.schedule(name, text)
             lines.append(f'.schedule("{name}", "{text}")')
         for way in (Way.STREAM, Way.RECOMPUTE):
             names = [p.tensor for p in decisions.passed if p.way is way]
@@ -410,7 +411,8 @@ class _Search:
             if names:
                 call = program.stream if way is Way.STREAM else program.recompute
                 program = call(*names)
-                lines.append(f".{way.value}({', '.join(map(repr, names))})")
+                quoted = ", ".join(f'"{name}"' for name in names)
+                lines.append(f".{way.value}({quoted})")
         return program, lines
 
 

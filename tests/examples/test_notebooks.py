@@ -16,8 +16,9 @@ NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 MOST_BYTES = 300_000
 
 
-def test_there_are_notebooks_of_four_kinds() -> None:
-    assert [path.stem for path in NOTEBOOKS] == ["dense", "exploration", "search", "sparse"]
+def test_there_are_notebooks_of_five_kinds() -> None:
+    kinds = ["dense", "exploration", "models", "search", "sparse"]
+    assert [path.stem for path in NOTEBOOKS] == kinds
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
