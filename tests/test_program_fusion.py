@@ -181,6 +181,19 @@ def test_functions_of_rows_in_one_graph(line: str) -> None:
     assert bounded["Z"].tobytes() == fused["Z"].tobytes()
 
 
+def test_what_is_read_twice_again_and_again() -> None:
+    """Residual layers: a graph of all of them would read its input 2^30 times."""
+    layers = range(30)
+    lines = [f"X{n + 1}(i,j) = X{n}(i,j) + sum(k, X{n}(i,k)*W(k,j))" for n in layers]
+    program = sparse.program("\n".join(lines))
+    with pytest.raises(UserError, match="the graph of X30 reads its inputs in too many") as caught:
+        program.stream(*(f"X{n + 1}" for n in layers[:-1]))
+    assert "such as X29, X28, X27" in str(caught.value)
+    fused = program.fuse("layer").simulate({"X0": np.ones((2, 3)), "W": np.eye(3) / 10})
+    assert 1 < len(fused.runs) < 6
+    np.testing.assert_allclose(fused["X30"], 1.1**30)
+
+
 def test_integers_have_no_extremes_in_a_graph() -> None:
     program = sparse.program("m(i) = max(c; X(i,c))\nZ(i,c) = X(i,c) - m(i)").stream("m")
     integers = {"X": np.arange(6).reshape(2, 3)}

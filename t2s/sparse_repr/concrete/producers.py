@@ -7,12 +7,13 @@ read, with everything that is streamed into it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TypeVar
 
-from t2s.core.errors import InternalError, UserError
+from t2s.core.errors import InternalError, UnsupportedError, UserError
 from t2s.core.names import NameSupply
 from t2s.core.ops import Op
 from t2s.core.walk import Term, rebuild, rewrite, walk
@@ -35,6 +36,9 @@ from t2s.sparse_repr.notation.ir import (
     seen_patterns,
 )
 from t2s.sparse_repr.semiring import Semiring
+
+MOST_READS = 2_000
+"""Reads of tensors in the expression of a graph, each of what is streamed counted as its reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,10 +154,32 @@ class ProducerTree:
 
     def value(self) -> Expression:
         """What the last statement computes of the inputs, with sums over variables of their own."""
+        self._check_size()
         last = self._copies[next(iter(self._copies))]
         return self._sums_apart(
             self._value_of(last.tensor), last.walked.assignment.result.variables
         )
+
+    def _check_size(self) -> None:
+        """Refuse a graph in which what is read twice, again and again, makes a huge expression."""
+        sizes: dict[str, int] = {}
+        readers = Counter[str]()
+        for name, copy in reversed(self._copies.items()):  # what is read comes behind its readers
+            reads = accesses(copy.walked.assignment.value)
+            sources = [self._sources.get((name, access.tensor), "") for access in reads]
+            sizes[name] = len(reads) + sum(sizes.get(source, 0) for source in sources)
+            readers.update(sources)
+        last, size = next(iter(self._copies)), sizes[next(iter(self._copies))]
+        if size > MOST_READS:
+            shared = [name for name in self._copies if readers[name] > 1][:3]
+            raise UnsupportedError(
+                f"the graph of {last} reads its inputs in too many ways at once",
+                location=self._copies[last].walked.assignment.location,
+                expected=f"at most {MOST_READS:,} reads, what is read twice counted for each of its"
+                " readers",
+                given=f"{size:,} reads",
+                hint=f"store some results that are read twice, such as {', '.join(shared)}",
+            )
 
     def _sums_apart(self, value: Expression, taken: tuple[str, ...]) -> Expression:
         def visit(term: Term) -> Term:
