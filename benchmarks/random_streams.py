@@ -29,8 +29,8 @@ from t2s.simulator.report.counters import FOREVER
 from t2s.simulator.report.errors import DeadlockError
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.run import simulate
-from t2s.simulator.times.machine_times import codes_of
-from t2s.simulator.times.runs import RunTimes, packed, runs_of
+from t2s.simulator.times.machine_times import all_codes
+from t2s.simulator.times.runs import RunTimes, runs_of
 
 KERNELS = (
     ("Y(i,j) = A(i,k)*X(k,j)", {"A": "ds"}, "reorder(i,k,j)"),
@@ -116,9 +116,8 @@ def differing(run: SimResult, seed: int) -> str | None:
     tables = runs_of(applied)
     if tables is None:
         return None
-    codes = [codes_of(changed, trace, instance) for instance in range(changed.pe_count)]
-    traces = [packed(c, node.shift) for c, node in zip(codes, tables.nodes, strict=True)]
-    times = RunTimes(applied, tables, traces, most_runs=c.one_of([2, 2, 8, 1024]))
+    codes, most = all_codes(changed, trace), c.one_of([2, 2, 8, 1024])
+    times = RunTimes(applied, tables, codes, most_runs=most)
     while times.advance():
         pass
     tally = times.tally(interrupted=False)

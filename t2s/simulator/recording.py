@@ -214,7 +214,7 @@ def _note(program: SimProgram, pe: int, at: Counts, slots: Counts, push: Bits, p
 def _codes(program: SimProgram, pe: int, slots: Counts) -> Counts:
     """The codes of some slots of a PE, by their numbers."""
     if program.trace is not None and pe in program.trace.codes:
-        return np.asarray(program.trace.codes[pe], np.int64)[slots]
+        return np.asarray(program.trace.codes[pe].expanded, np.int64)[slots]
     return program.control.orders[int(program.control.order_of[pe])].at(slots)
 
 

@@ -28,6 +28,7 @@ from t2s.simulator.memory.machine_accesses import (
 from t2s.simulator.memory.report import MemoryCounts, SharedCounts
 from t2s.simulator.memory.sharers import BankedUnits
 from t2s.simulator.memory.units import MemoryUnits
+from t2s.simulator.program.codes import SHORT, codes_of_parts
 from t2s.simulator.program.sim_program import SimProgram, with_traces
 from t2s.simulator.program.trace import Trace
 
@@ -168,7 +169,10 @@ def recorded_program(program: SimProgram, limits: Limits) -> SimProgram:
             )
     timed = with_traces(program, codes, dict.fromkeys(unfinished, True))
     trace = Trace(
-        codes={instance: np.array(fired, np.int32) for instance, fired in codes.items()},
+        codes={
+            instance: codes_of_parts(SHORT, [np.array(fired, SHORT)])
+            for instance, fired in codes.items()
+        },
         unfinished=unfinished,
         refusing=frozenset(),
         sent=timed.control.sent,

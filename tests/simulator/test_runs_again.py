@@ -25,7 +25,7 @@ def same(found: StreamValues, expected: StreamValues) -> None:
     for name, array in expected.outputs.items():
         assert found.outputs[name].tobytes() == array.tobytes()
     for key, trace in expected.traces.items():
-        assert found.traces[key].codes.tobytes() == trace.codes.tobytes()
+        assert found.traces[key].codes.expanded.tobytes() == trace.codes.expanded.tobytes()
     assert found.sent.tolist() == expected.sent.tolist()
     assert found.received.tolist() == expected.received.tolist()
 

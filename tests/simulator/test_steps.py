@@ -51,7 +51,7 @@ def test_random_graphs(graph: Graph, device: Device, data: st.DataObject, cycles
         event("not for steps")
         return
     applied = program.traced(trace)
-    codes = [trace.codes[instance] for instance in range(program.pe_count)]
+    codes = [trace.codes[instance].expanded for instance in range(program.pe_count)]
     times = StepTimes(applied, tables, codes, trace)
     while times.advance(cycles):
         pass

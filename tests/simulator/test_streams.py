@@ -111,11 +111,11 @@ def test_times_from_a_trace(graph: Graph, device: Device, data: st.DataObject) -
         assert found == expected
         return
     agree(expected, found)
-    code = stream_code(program, {i: codes.itemsize for i, codes in trace.codes.items()})
+    code = stream_code(program, {i: codes.type.itemsize for i, codes in trace.codes.items()})
     if code is None:
         return
     order = data.draw(st.permutations(range(program.pe_count)))
-    codes = [trace.codes[instance] for instance in range(program.pe_count)]
+    codes = [trace.codes[instance].expanded for instance in range(program.pe_count)]
     times = StreamTimes(changed.traced(trace), code, codes, trace.sent, order=order)
     while times.advance(7):
         pass

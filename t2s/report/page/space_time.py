@@ -340,7 +340,7 @@ class FiringPlaces:
     def _rules(self, place: int) -> Integers:
         trace = self.program.trace
         codes = None if trace is None else trace.codes.get(self.timing.first + place)
-        return np.asarray(() if codes is None else codes, np.int64)
+        return np.asarray(() if codes is None else codes.expanded, np.int64)
 
 
 # Arrays of integers as text for a page: differences, planes of bytes, deflated, in base64.

@@ -222,7 +222,7 @@ class BankedUnits:
                 if trace is None or instance not in trace.addresses:
                     raise InternalError(f"{timed.node.name} has no addresses in the banks")
                 self.sharer_of[instance] = len(self.streams)
-                codes, addresses = trace.codes[instance], trace.addresses[instance]
+                codes, addresses = trace.codes[instance].expanded, trace.addresses[instance]
                 self.streams.append(
                     BankedVectors(graph, self.banked, bases, shared, codes, addresses)
                 )

@@ -269,7 +269,7 @@ class MemoryUnits:
                     MachineRequests(
                         graph=graph,
                         rules=rules[node.name],
-                        codes=trace.codes[instance],
+                        codes=trace.codes[instance].expanded,
                         ended=instance not in trace.unfinished,
                         addresses=trace.addresses[instance],
                         bases=bases,

@@ -378,7 +378,7 @@ def explicit(program: SimProgram, trace: Trace) -> SimProgram:
     row_count, use_count = len(control.rows), len(control.uses)
     codes_of: dict[int, Array] = {}
     for instance, codes in trace.codes.items():
-        codes_of[instance] = codes
+        codes_of[instance] = codes.expanded
         needs = trace.unfinished.get(instance)
         if needs and instance not in trace.refusing:
             row = np.zeros((1, control.rows.shape[1]), control.rows.dtype)
@@ -387,7 +387,7 @@ def explicit(program: SimProgram, trace: Trace) -> SimProgram:
             uses.append(np.array(needs, control.uses.dtype))
             taken.append(np.zeros(len(needs), np.bool_))
             last = np.int32(row_count - control.row_start[instance])
-            codes_of[instance] = np.append(codes.astype(np.int32), last)
+            codes_of[instance] = np.append(codes.expanded.astype(np.int32), last)
             row_count, use_count = row_count + 1, use_count + len(needs)
     extended = replace(
         control,
@@ -494,7 +494,7 @@ def sums_before(program: SimProgram, weights: Integers, slots: Integers) -> Inte
     traces = {} if program.trace is None else program.trace.codes
     for pe in np.flatnonzero(control.firings).tolist():
         if pe in traces:
-            rules = weights[int(control.row_start[pe]) + traces[pe].astype(np.int64)]
+            rules = weights[int(control.row_start[pe]) + traces[pe].expanded.astype(np.int64)]
             sums[pe] = np.concatenate([[0], np.cumsum(rules)])[slots[pe]]
             continue
         order, start = control.orders[int(control.order_of[pe])], int(control.row_start[pe])

@@ -15,6 +15,7 @@ from t2s.graph.analysis import path_bytes
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.nodes import Machine
 from t2s.graph.semantics import PortUse, element_of, space_points
+from t2s.simulator.program.codes import Codes
 
 if TYPE_CHECKING:
     from t2s.simulator.memory.machine_accesses import Addresses
@@ -31,8 +32,7 @@ class Trace:
 
     Attributes
     ----------
-    codes: of every machine, by instance: the positions of its rules, a byte each (two bytes if the
-        machine has more than 256 rules).
+    codes: of every machine, by instance: the positions of its rules.
     unfinished: machines that have not ended, by instance: the channel elements whose tokens the
         next firing needs, in the order in which it waits, as far as known.
     refusing: those of them that cannot take the tokens at their inputs once all have arrived.
@@ -43,7 +43,7 @@ class Trace:
         the channels of ``with_addresses`` carry them.
     """
 
-    codes: Mapping[int, Array]
+    codes: Mapping[int, Codes]
     unfinished: Mapping[int, tuple[int, ...]]
     refusing: frozenset[int]
     sent: Counts

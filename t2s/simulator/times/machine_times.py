@@ -19,6 +19,7 @@ from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.simulator.limits import Limits, Observer
 from t2s.simulator.memory.machine_accesses import with_addresses
+from t2s.simulator.program.codes import SHORT, Codes, codes_of_parts
 from t2s.simulator.program.sim_program import SimProgram, explicit
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.assemble import assemble
@@ -26,7 +27,7 @@ from t2s.simulator.report.counters import FOREVER, Ending, Tally
 from t2s.simulator.report.errors import RunInterrupted
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.times.run_ahead import StreamCode, StreamTimes, stream_code, stream_tally
-from t2s.simulator.times.runs import RunTimes, packed, runs_of, worth_runs
+from t2s.simulator.times.runs import RunTimes, runs_of, worth_runs
 from t2s.simulator.times.stepping import StepTimes, steps_of
 from t2s.simulator.values.machine_values import StreamValues, stream_values, trace_of
 
@@ -167,7 +168,7 @@ def _times(
         times = _by_runs(program, trace, progress) or _stepped(program, trace, progress)
         if times is not None:
             return times
-    code = stream_code(program, {i: codes.itemsize for i, codes in trace.codes.items()})
+    code = stream_code(program, {i: codes.type.itemsize for i, codes in trace.codes.items()})
     if code is None:
         return _event_driven(program, trace, limits, progress, table_times)
     return _run_ahead(program, trace, code, limits, progress)
@@ -177,10 +178,9 @@ def _by_runs(program: SimProgram, trace: Trace, progress: _Progress) -> _Times |
     """Times of a complete trace by runs; ``None`` if another kernel is faster, or needed."""
     applied = program.traced(trace)
     tables = runs_of(applied)
-    if tables is None or not worth_runs(applied, codes := _codes(program, trace)):
+    if tables is None or not worth_runs(applied, codes := all_codes(program, trace)):
         return None
-    traces = [packed(c, node.shift) for c, node in zip(codes, tables.nodes, strict=True)]
-    times = RunTimes(applied, tables, traces)
+    times = RunTimes(applied, tables, codes)
     interrupted, total = False, applied.total_firings
     try:
         while times.advance():
@@ -220,8 +220,13 @@ def _never(element: int) -> int:
 
 
 def _codes(program: SimProgram, trace: Trace) -> list[Array]:
-    """The codes of every node."""
-    return [codes_of(program, trace, instance) for instance in range(program.pe_count)]
+    """A code for every firing of every node."""
+    return [
+        trace.codes[instance].expanded
+        if instance in trace.codes
+        else _static_codes(program, instance)
+        for instance in range(program.pe_count)
+    ]
 
 
 def _run_ahead(
@@ -245,10 +250,17 @@ def _run_ahead(
     )
 
 
-def codes_of(program: SimProgram, trace: Trace, instance: int) -> Array:
-    """The code of every firing of a PE or a machine."""
-    if instance in trace.codes:
-        return trace.codes[instance]
+def all_codes(program: SimProgram, trace: Trace) -> list[Codes]:
+    """The codes of every node, in programs that ``runs_of`` takes."""
+    return [
+        trace.codes[instance]
+        if instance in trace.codes
+        else codes_of_parts(SHORT, [_static_codes(program, instance).astype(SHORT)])
+        for instance in range(program.pe_count)
+    ]
+
+
+def _static_codes(program: SimProgram, instance: int) -> Array:
     control = program.control
     start = int(control.code_start[instance])
     return control.codes[start : start + int(control.firings[instance])]

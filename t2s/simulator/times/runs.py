@@ -14,10 +14,9 @@ from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from t2s.core.errors import InternalError
-from t2s.core.ops import Array
+from t2s.simulator.program.codes import Codes
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.report.counters import Counts, Ending, Tally, end_of_run
 from t2s.simulator.times.run_ahead import shares_channels_alone, twin_elements
@@ -38,13 +37,12 @@ from t2s.simulator.times.runs_layout import (
     WRAP,
     WRITTEN,
     RunNode,
-    pack,
     visit,
 )
 from t2s.simulator.times.stepping import cost_in_time_order
+from t2s.simulator.values.packing import runs_of_codes
 
-_MOST_CODE_BITS = 16
-_COUNT_BITS = 31
+_MOST_ROWS = 1 << 16
 _FIRST_RUNS = 1 << 11
 _GROWTH = 4
 
@@ -59,7 +57,6 @@ class NodeTables:
     takes: Counts
     puts: Counts
     stores: Counts
-    shift: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,14 +86,15 @@ def run_tables(rows: Rows, twin: tuple[int, ...]) -> RunTables | None:
 
     ``twin`` has the element that stands for each (see ``run_ahead.twin_elements``).
     """
-    nodes = [_tables(rows.ports(instance), twin) for instance in range(len(rows.row_start))]
+    instances = range(len(rows.row_start))
+    if any(rows.count(instance) > _MOST_ROWS for instance in instances):
+        return None
+    nodes = [_tables(rows.ports(instance), twin) for instance in instances]
     senders = {element: n for n, node in enumerate(nodes) for element in node.sends}
     waits = {n: {senders[e] for e in node.steps if e in senders} for n, node in enumerate(nodes)}
     try:
         order = tuple(TopologicalSorter(waits).static_order())
     except CycleError:
-        return None
-    if any(node.shift > _MOST_CODE_BITS for node in nodes):
         return None
     return RunTables(nodes=tuple(nodes), order=order)
 
@@ -121,12 +119,11 @@ def _tables(table: Sequence[RowPorts], twin: Sequence[int]) -> NodeTables:
         ),
         puts=_masks([[element in row.puts for element in sends] for row in table]),
         stores=_masks([[row.stores] for row in table]),
-        shift=max(1, (len(table) - 1).bit_length()),
     )
 
 
-_RUN_COST, _FIRINGS_PER_COST = 40, 2
-"""Nanoseconds for a run of firings; and firings that are turned into runs in one."""
+_RUN_COST, _CODE_COST = 20, 1
+"""Nanoseconds for a run of firings, and for a code that is not part of a run yet."""
 
 _FEWEST = 1 << 16
 """Firings below which it does not matter."""
@@ -134,26 +131,14 @@ _FEWEST = 1 << 16
 _TIMES_AS_FAST = 2
 """What runs must gain: the costs of the other kernels are those of slow processors."""
 
-_SAMPLES = 64
 
-
-def worth_runs(program: SimProgram, codes: Sequence[Array]) -> bool:
+def worth_runs(program: SimProgram, codes: Sequence[Codes]) -> bool:
     """Whether firings repeat so often that runs are faster, by samples of their codes."""
     firings = int(program.control.firings.sum())
     if firings < _FEWEST:
         return False
-    cost = _RUN_COST * sum(map(_about_runs, codes)) + firings / _FIRINGS_PER_COST
+    cost = sum(_RUN_COST * c.about_runs() + _CODE_COST * c.listed for c in codes)
     return _TIMES_AS_FAST * cost < cost_in_time_order(program.control.firings)
-
-
-def _about_runs(codes: Array) -> float:
-    """About how many runs there are, from short stretches at equal distances."""
-    changes = max(0, len(codes) - 1)
-    if changes <= _SAMPLES**2:
-        return float(1 + np.count_nonzero(codes[1:] != codes[:-1]))
-    begin = np.linspace(0, changes - _SAMPLES, _SAMPLES).astype(np.int64)
-    stretches = codes[begin[:, None] + np.arange(_SAMPLES + 1)]
-    return 1 + changes * float((stretches[:, 1:] != stretches[:, :-1]).mean())
 
 
 def _masks(holds: Sequence[Sequence[bool]]) -> Counts:
@@ -163,7 +148,7 @@ def _masks(holds: Sequence[Sequence[bool]]) -> Counts:
 class RunTimes:
     """The state of a run of a program all of whose firings are known.
 
-    ``traces`` are the runs of every node (``packed``).  Channels hold at first ``most_runs``, a
+    ``codes`` are those of every node.  Channels hold at first ``most_runs``, a
     power of two, which only affects the speed.
     """
 
@@ -171,16 +156,17 @@ class RunTimes:
         self,
         program: SimProgram,
         tables: RunTables,
-        traces: Sequence[NDArray[np.int32]],
+        codes: Sequence[Codes],
         *,
         most_runs: int = _FIRST_RUNS,
     ) -> None:
-        self._program, self._tables, self._traces = program, tables, traces
+        self._program, self._tables = program, tables
+        self._traces = [runs_of_codes(c) for c in codes]
         elements = len(program.channel_of_element)
         self._states = np.zeros((len(tables.nodes), SHIFT + 1), np.int64)
         self._states[:, EARLIEST] = 1
         self._states[:, INTERVAL] = program.intervals
-        self._states[:, SHIFT] = [node.shift for node in tables.nodes]
+        self._states[:, SHIFT] = [c.bits for c in codes]
         self._channels = np.zeros((elements, CHANNEL), np.int64)
         self._channels[:, LATENCY] = program.per_element([c.latency for c in program.channels])
         self._slots = np.zeros(elements, np.int64)
@@ -282,22 +268,3 @@ class RunTimes:
             counts = self._ring[record[BASE] + 2 * (numbers & record[WRAP]) + 1]
             left[element] = counts.sum() - record[TAKEN]
         return left
-
-
-def packed(codes: Array, shift: int) -> NDArray[np.int32]:
-    """The codes of a node as runs, ``count << shift | code``; several words for a long one."""
-    found: list[NDArray[np.int32]] = []
-    runs, state = np.empty(_STRETCH + 1, np.int32), np.zeros(2, np.int64)
-    bits, most = 8 * codes.itemsize, (1 << (_COUNT_BITS - shift)) - 1
-    for begin in range(0, len(codes), _STRETCH):
-        part = codes[begin : begin + _STRETCH]
-        words = np.zeros(-(-part.nbytes // 8), np.uint64)
-        words.view(codes.dtype)[: len(part)] = part
-        written = pack(runs, state, words, len(part), bits, shift, most)
-        found.append(runs[:written].copy())
-    code, count = state.tolist()
-    last = np.array([count << shift | code] if count else [], np.int32)
-    return np.concatenate([*found, last])
-
-
-_STRETCH = 1 << 16

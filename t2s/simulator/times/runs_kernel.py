@@ -20,9 +20,8 @@ this head is ready, as in ``run_ahead_emit``; only the first firing of a piece w
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from t2s.llvm.operands import Signed, Unsigned, Word
+from t2s.llvm.operands import Signed, Word
 from t2s.simulator.times.runs_layout import (
     AT,
     BASE,
@@ -44,8 +43,6 @@ from t2s.simulator.times.runs_layout import (
     WRITTEN,
     RunNode,
 )
-
-U = np.uint64
 
 
 def visit(node: RunNode, channels: Signed, ring: Signed) -> Word:
@@ -123,39 +120,3 @@ def visit(node: RunNode, channels: Signed, ring: Signed) -> Word:
     state[AT], state[USED], state[EARLIEST] = at, used, earliest
     state[FIRED], state[LAST_STORE] = fired, last_store
     return pieces
-
-
-def pack(
-    runs: NDArray[np.int32],
-    state: Signed,
-    words: Unsigned,
-    length: Word,
-    bits: Word,
-    shift: Word,
-    most: Word,
-) -> Word:
-    """Turn codes into runs of at most ``most`` firings; return how many runs are written.
-
-    ``words`` holds ``length`` codes of that many bits each.  ``state`` is the code that comes last,
-    and how often so far: its run is written when it ends.
-    """
-    code, count, written = state[0], state[1], np.int64(0)
-    lanes, width = 64 // bits, np.uint64(bits)
-    mask = (U(1) << width) - U(1)
-    for number in range(len(words)):
-        word = words[number]
-        held = min(lanes, length - number * lanes)
-        if held == lanes and word == (word << width | np.uint64(code)) and count + held <= most:
-            count += held
-            continue
-        for _ in range(held):
-            following = np.int64(word & mask)
-            word = word >> width
-            if following != code or count == most:
-                if count > 0:
-                    runs[written] = count << shift | code
-                    written += 1
-                code, count = following, np.int64(0)
-            count += 1
-    state[0], state[1] = code, count
-    return written

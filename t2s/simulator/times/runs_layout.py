@@ -1,6 +1,6 @@
-"""The tables of the kernel of runs, and its functions as machine code.
+"""The tables of the kernel of runs, and the kernel as machine code.
 
-``runs_kernel`` has the functions themselves, and is imported only to compile them.
+``runs_kernel`` has the kernel itself, and is imported only to compile it.
 """
 
 from __future__ import annotations
@@ -50,10 +50,11 @@ class RunNode(NamedTuple):
     reached: Signed
 
 
+_ROOM = "t2s.simulator.times"
 _SOURCES = (Path(__file__), Path(__file__).parent / "runs_kernel.py")
 
 visit = CompiledKernel(
-    module="t2s.simulator.times.runs_kernel",
+    module=f"{_ROOM}.runs_kernel",
     name="visit",
     sources=_SOURCES,
     arguments=(
@@ -66,14 +67,3 @@ visit = CompiledKernel(
     ),
 )
 """``runs_kernel.visit``."""
-
-pack = CompiledKernel(
-    module="t2s.simulator.times.runs_kernel",
-    name="pack",
-    sources=_SOURCES,
-    arguments=(
-        *(Argument.INT32_ARRAY, Argument.INT64_ARRAY, Argument.UINT64_ARRAY),
-        *(Argument.INT64,) * 4,
-    ),
-)
-"""``runs_kernel.pack``."""

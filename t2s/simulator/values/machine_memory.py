@@ -11,14 +11,27 @@ from t2s.core.types import Kind, Type
 from t2s.graph.nodes import Machine, SortedMemory
 from t2s.llvm.expressions import convert, load_value, offset_by, register_type, store_value
 from t2s.llvm.ir import I32, I64, POINTER, Value, integer, null
+from t2s.simulator.program.codes import Codes, codes_of_parts
 from t2s.simulator.values import sorted_memory
 from t2s.simulator.values.emit_frame import NodeContext
-from t2s.simulator.values.layout import TRACE_LENGTH, ValueLayout, address_of, most_adds
+from t2s.simulator.values.layout import (
+    TRACE_ADDRESS,
+    TRACE_LENGTH,
+    TRACE_LIMIT,
+    ValueLayout,
+    address_of,
+    most_adds,
+)
+from t2s.simulator.values.packing import runs_of_trace
 from t2s.simulator.values.sorted_memory import CAPACITY, SIZE, emptied, enlarged, new_block
 
 _GROWTH = 4
 _FIRST_CODES = 1 << 20
 _FIRST_CODES_IN_ALL = 1 << 26
+_FEWEST_CODES = 1 << 8
+_PART = 8
+"""Parts of a trace, of which one is turned into runs at a time, or several at once."""
+
 _FIRST_POINTS = 1 << 14
 _FIRST_POINTS_IN_ALL = 1 << 17
 _LEAST_POINTS = 16
@@ -37,8 +50,11 @@ class MachineMemory:
         self._most = MOST_FIRINGS
         places = node.place_count
         self._state = layout.trace(node.name).view(arena)
-        first = min(_FIRST_CODES, max(256, _FIRST_CODES_IN_ALL // places))
-        self._traces = [np.empty(first, self._type) for _ in range(places)]
+        self._first = min(_FIRST_CODES, max(_FEWEST_CODES, _FIRST_CODES_IN_ALL // places))
+        self._traces = [np.empty(self._first, self._type) for _ in range(places)]
+        self._parts: list[list[Array]] = [[] for _ in range(places)]
+        self._taken = np.zeros(places, np.int64)
+        self._restless = np.zeros(places, np.bool_)
         self._begin: Array | None = None
         self._blocks: list[tuple[Array, list[Array]]] = []
         self._adds = [most_adds(node, memory.name) for memory in node.memories]
@@ -51,13 +67,18 @@ class MachineMemory:
             self._blocks.append((addresses, blocks))
 
     def start(self) -> None:
-        """Empty traces and memories, keeping their capacity."""
-        if self._most != MOST_FIRINGS:
+        """Empty traces and memories, keeping their capacity but for that of long traces."""
+        self._parts = [[] for _ in self._traces]
+        self._taken[:] = 0
+        self._restless[:] = False
+        if self._begin is None or self._most != MOST_FIRINGS:
             self._most = MOST_FIRINGS
-            self._begin = None
-        if self._begin is None:
-            for place in range(len(self._traces)):
-                self._place_trace(place, 0)
+            self._traces = [
+                trace if len(trace) == self._first else np.empty(self._first, self._type)
+                for trace in self._traces
+            ]
+            self._state[:, TRACE_LENGTH] = 0
+            self._bound()
             self._begin = self._state.copy()
         self._state[:] = self._begin
         for addresses, blocks in self._blocks:
@@ -68,30 +89,62 @@ class MachineMemory:
 
     @property
     def bytes(self) -> int:
-        """The size of the sorted memories."""
-        return sum(block.nbytes for _, blocks in self._blocks for block in blocks)
+        """The size of the sorted memories and of long traces."""
+        long = [trace.nbytes for trace in self._traces if len(trace) > self._first]
+        return sum(long) + sum(int(b.nbytes) for _, blocks in self._blocks for b in blocks)
 
     def limit(self, firings: int) -> None:
         """Bound the firings of every place."""
         self._most = min(self._most, firings)
-        for place in range(len(self._traces)):
-            self._place_trace(place)
+        self._bound()
 
-    def trace(self, place: int) -> Array:
-        """A view of the codes so far."""
-        return self._traces[place][: int(self._state[place, TRACE_LENGTH])]
+    def _bound(self) -> None:
+        """Say where traces are, and how long they may become."""
+        self._state[:, TRACE_ADDRESS] = [address_of(trace) for trace in self._traces]
+        room = np.array([len(trace) for trace in self._traces])
+        self._state[:, TRACE_LIMIT] = np.minimum(room, self._most - self._taken)
+
+    def codes(self, place: int) -> Codes:
+        """The codes so far."""
+        trace, length = self._traces[place], int(self._state[place, TRACE_LENGTH])
+        rest = trace[:length]
+        if len(trace) == self._first:  # longer ones are given away
+            runs = None if self._restless[place] else runs_of_trace(trace, length)
+            rest = rest.copy() if runs is None else runs
+        return codes_of_parts(self._type, [*self._parts[place], rest])
+
+    def take(self) -> None:
+        """Turn the codes in traces, if there are many, into runs, if these are shorter.
+
+        If the first codes of a machine are not, its trace grows instead.
+        """
+        taken = False
+        many = _PART * self._state[:, TRACE_LENGTH] >= self._first
+        for place in np.flatnonzero(many & ~self._restless).tolist():
+            trace, length = self._traces[place], int(self._state[place, TRACE_LENGTH])
+            part = runs_of_trace(trace, length)
+            if part is None and not self._parts[place]:
+                self._restless[place] = True
+                continue
+            self._parts[place].append(trace[:length].copy() if part is None else part)
+            self._taken[place] += length
+            self._state[place, TRACE_LENGTH] = 0
+            taken = True
+        if taken:
+            self._bound()
 
     def grow(self) -> bool:
         """Enlarge full traces and memories; return whether any was."""
         grown = False
-        for place, trace in enumerate(self._traces):
-            length = int(self._state[place, TRACE_LENGTH])
+        for place in np.flatnonzero(self._restless).tolist():
+            trace, length = self._traces[place], int(self._state[place, TRACE_LENGTH])
             if length == len(trace) and length < self._most:
                 larger = np.empty(_GROWTH * length, self._type)
                 larger[:length] = trace
                 self._traces[place], self._begin = larger, None
-                self._place_trace(place)
                 grown = True
+        if grown:
+            self._bound()
         for (addresses, blocks), most in zip(self._blocks, self._adds, strict=True):
             for place, block in enumerate(blocks):
                 space, capacity = int(block[CAPACITY] - block[SIZE]), int(block[CAPACITY])
@@ -100,11 +153,6 @@ class MachineMemory:
                     addresses[place] = address_of(blocks[place])
                     grown = True
         return grown
-
-    def _place_trace(self, place: int, length: int | None = None) -> None:
-        trace = self._traces[place]
-        length = int(self._state[place, TRACE_LENGTH]) if length is None else length
-        self._state[place] = address_of(trace), length, min(len(trace), self._most)
 
 
 # Statements on sorted memories, in LLVM.

@@ -31,6 +31,7 @@ from t2s.simulator.memory.machine_accesses import (
     narrowed,
     with_addresses,
 )
+from t2s.simulator.program.codes import Codes
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.counters import Counts
@@ -51,7 +52,7 @@ from t2s.simulator.values.state import RunState
 
 def trace_of(program: SimProgram, values: StreamValues, limit: int | None) -> Trace:
     """The trace of a run of a program's values, limited to a number of cycles."""
-    codes: dict[int, Array] = {}
+    codes: dict[int, Codes] = {}
     unfinished: dict[int, tuple[int, ...]] = {}
     refusing: set[int] = set()
     control, machines = program.control, np.zeros(program.pe_count, np.bool_)
@@ -142,13 +143,13 @@ class MachineTrace:
 
     Attributes
     ----------
-    codes: the codes of its firings, in order.
+    codes: those of its firings.
     finished: whether it ended.
     needs: if not, the channels whose heads the next firing needs, as far as known.
     refuses: whether all these heads arrive and no rule accepts them.
     """
 
-    codes: Array
+    codes: Codes
     finished: bool
     needs: tuple[str, ...] = ()
     refuses: bool = False
@@ -254,14 +255,15 @@ def stream_values(
             raise InternalError(prepared.faults[int(state.get(layout.fault)) - 1])
         total += fired
         taken = addresses.take(all=not fired)
+        for memory in state.machines.values():
+            memory.take()
         if not fired and not taken and state.unfinished() == waiting and not state.grow():
             break
         if on_progress is not None:
             on_progress(total)
     reader = _Reader(graph, layout, state)
     done = all(reader.waits_for_ever(name) for name in state.unfinished())
-    again = done and state.bytes + total <= _MOST_KEPT_BYTES
-    traces = reader.traces(most_firings, copied=again)
+    traces = reader.traces(most_firings)
     refused = any(trace.refuses for trace in traces.values())
     values = StreamValues(
         outputs=outputs_of(graph, state.tensors()) if done else None,
@@ -271,7 +273,7 @@ def stream_values(
         refusal=reader.refusal if refused else _nobody_refuses,
         recorded=addresses.result(),
     )
-    if again:
+    if done and state.bytes <= _MOST_KEPT_BYTES:
         prepared.leave(state)
     return values
 
@@ -289,21 +291,19 @@ class _Reader:
     layout: ValueLayout
     state: RunState
 
-    def traces(
-        self, most_firings: int | None, *, copied: bool
-    ) -> dict[tuple[str, int], MachineTrace]:
-        """The traces of all machines; without ``copied`` only valid until the next run."""
+    def traces(self, most_firings: int | None) -> dict[tuple[str, int], MachineTrace]:
+        """The traces of all machines."""
         traces: dict[tuple[str, int], MachineTrace] = {}
         for node in self.graph.machines:
             points = self.layout.waits[node.name]
             words = self.state.get(self.layout.state(node.name)).tolist()
             for place, (status, _, wait) in enumerate(words):
-                codes = self.state.machines[node.name].trace(place)
+                codes = self.state.machines[node.name].codes(place)
                 needs = points[wait] if wait >= 0 and status != FINISHED else ()
                 if len(codes) == MOST_FIRINGS and status != FINISHED and most_firings is None:
                     raise _endless(node, place)
                 traces[node.name, place] = MachineTrace(
-                    codes=codes.copy() if copied else codes,
+                    codes=codes,
                     finished=status == FINISHED,
                     needs=needs,
                     refuses=status == FAILED,

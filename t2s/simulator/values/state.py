@@ -127,7 +127,7 @@ class RunState:
 
     @property
     def bytes(self) -> int:
-        """Memory held between runs, except for traces."""
+        """Memory held between runs, except for short traces."""
         arrays = (self.arena, *self._rings.values(), *self.memory.values())
         machines = sum(machine.bytes for machine in self.machines.values())
         return machines + sum(int(array.nbytes) for array in arrays)

@@ -45,7 +45,7 @@ Rules = Mapping[str, Sequence[RuleAccesses]]
 def codes_of(program: SimProgram, instance: int) -> list[int]:
     """The codes of the firings of a machine."""
     assert program.trace is not None
-    return [int(code) for code in program.trace.codes[instance]]
+    return [int(code) for code in program.trace.codes[instance].expanded]
 
 
 def addresses_of(program: SimProgram, instance: int) -> list[list[Array]]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from benchmarks.random_streams import differing, random_runs
 from t2s import Var, sparse
@@ -15,8 +13,8 @@ from t2s.simulator.native_engine import retime
 from t2s.simulator.report.assemble import assemble
 from t2s.simulator.report.counters import Ending
 from t2s.simulator.report.result import SimResult
-from t2s.simulator.times.machine_times import codes_of
-from t2s.simulator.times.runs import RunTimes, packed, runs_of
+from t2s.simulator.times.machine_times import all_codes
+from t2s.simulator.times.runs import RunTimes, runs_of
 from t2s.sparse import Schedule, Tensor, csr, dense
 
 i, j, k = Var("i"), Var("j"), Var("k")
@@ -106,9 +104,7 @@ def test_an_interrupted_run() -> None:
     applied = run.program.traced(run.machine_trace)
     tables = runs_of(applied)
     assert tables is not None
-    codes = [codes_of(applied, run.machine_trace, n) for n in range(applied.pe_count)]
-    traces = [packed(c, node.shift) for c, node in zip(codes, tables.nodes, strict=True)]
-    times = RunTimes(applied, tables, traces, most_runs=4)
+    times = RunTimes(applied, tables, all_codes(applied, run.machine_trace), most_runs=4)
     for _ in range(9):
         assert times.advance()
     tally = times.tally(interrupted=True)
@@ -117,27 +113,3 @@ def test_an_interrupted_run() -> None:
     assert 0 < cut.firings == times.fired < run.firings
     assert cut.cycles == times.latest < run.cycles
     assert tally.left.any()
-
-
-CODES = st.lists(
-    st.tuples(st.integers(0, 3), st.one_of(st.integers(1, 9), st.integers(60, 70), st.just(300))),
-    max_size=30,
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    runs=CODES,
-    dtype=st.sampled_from((np.uint8, np.uint16, np.int32)),
-    shift=st.sampled_from((2, 16, 26)),
-)
-def test_packed_codes(runs: list[tuple[int, int]], dtype: type[np.integer], shift: int) -> None:
-    """Codes of any size come back, in the fewest words that their counts allow."""
-    codes = np.repeat([c for c, _ in runs], [n for _, n in runs]).astype(dtype)
-    words = packed(codes, shift)
-    found, counts = words & ((1 << shift) - 1), words >> shift
-    np.testing.assert_array_equal(np.repeat(found, counts), codes)
-    most = (1 << 31 - shift) - 1
-    same = found[1:] == found[:-1]
-    assert (counts[:-1][same] == most).all()
-    assert (counts > 0).all()
