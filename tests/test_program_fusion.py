@@ -65,7 +65,7 @@ def test_graphs_and_their_cycles() -> None:
     slowest = max(run.cycles for run in apart.runs)
     assert slowest <= fused.cycles <= 1.01 * slowest + 2 * features + 200
     assert t2s.cycles(program.stream("T", "L"), inputs) == fused.cycles
-    assert fused.table().rows[0][0] == "H(i,h) = relu(L(i,h) + b(h)), of T, L"
+    assert fused.table.rows[0][0] == "H(i,h) = relu(L(i,h) + b(h)), of T, L"
 
 
 def test_recomputation_costs_more_than_it_saves() -> None:
@@ -82,7 +82,7 @@ def test_what_is_streamed_is_neither_stored_nor_loaded() -> None:
     inputs = layer()
     inputs["A"] = np.eye(9) + np.roll(np.eye(9), 1, axis=1)
     program = sparse.program(LAYER, FORMATS)
-    apart, fused = program.simulate(inputs).words(), program.fuse("layer").simulate(inputs).words()
+    apart, fused = program.simulate(inputs).words, program.fuse("layer").simulate(inputs).words
     assert set(apart) - set(fused) == {"T", "L"}
     for name in ("A", "X", "H"):
         assert fused[name] == apart[name]

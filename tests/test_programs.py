@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 import t2s
 from t2s import Float, sparse
 from t2s.errors import UserError
 from t2s.sparse import Tensor
 from tests.models import MODELS, Model, gcn
+from tests.random_programs import RandomProgram, random_programs
 
 
 def program_of(model: Model) -> sparse.Program:
@@ -146,7 +150,7 @@ def test_words_of_tensors_and_graphs() -> None:
     products = nodes * features * hidden
     assert second["T"] == sparse.Words(loaded=products)
     assert second["W"].loaded == products
-    assert result.words()["T"] == sparse.Words(products, nodes * features)
+    assert result.words["T"] == sparse.Words(products, nodes * features)
     assert (
         result.runs[0].words
         == sparse.simulate(
@@ -154,13 +158,13 @@ def test_words_of_tensors_and_graphs() -> None:
         ).words
     )
     with pytest.raises(UserError, match="the words of this run were not counted"):
-        program.simulate(inputs, engine="python").words()
+        assert program.simulate(inputs, engine="python").words
 
 
 def test_the_table_has_a_row_for_every_graph(tmp_path: object) -> None:
     model = gcn(9, 24)
     result = program_of(model).simulate(model.inputs)
-    table = result.table()
+    table = result.table
     graphs = [stage for run in result.runs for stage in run.result.stages]
     assert len(table.rows) == len(graphs) > len(result.runs)
     assert [row[2] for row in table.rows] == [f"{graph.cycles:,}" for graph in graphs]
@@ -197,6 +201,58 @@ def test_types_of_statements() -> None:
     with pytest.warns(match="the sum s needs Int"):
         small = total.simulate({"x": np.array([100, 100], np.int8), "y": np.int8(1)})
     assert small["t"] == np.int8(200 - 256)
+
+
+@pytest.mark.parametrize(
+    ("a", "x", "w"),
+    [
+        ("ds", "dd", "dd"),
+        ("ds", "ds", "ds"),
+        ("ds", "ss", "ds:1,0"),
+        ("ds", "dd:1,0", "ss"),
+        ("ss", "ds", "dd"),
+        ("ss", "ss", "ss"),
+        ("coo", "dd", "ds:1,0"),
+        ("coo", "ds", "ds"),
+        ("ds:1,0", "ss", "dd"),
+    ],
+)
+def test_formats_of_graphs_features_and_weights(a: str, x: str, w: str) -> None:
+    """Of a layer in which some nodes have no edges and others one to themselves."""
+    generator = np.random.default_rng(4)
+    adjacency = np.eye(6) * (np.arange(6) % 2) + np.eye(6, k=2)
+    features = generator.normal(size=(6, 5)) * (generator.random((6, 5)) < 0.5)
+    weights = generator.normal(size=(5, 3)) * (generator.random((5, 3)) < 0.5)
+    program = sparse.program(
+        "T(i,j) = A(i,k)*X(k,j)\nH(i,h) = relu(sum(j, T(i,j)*W(j,h)))",
+        {"A": sparse.coo(2) if a == "coo" else a, "X": x, "W": w},
+    )
+    for name in ("T", "H"):
+        program = program.schedule(name, "transpose()")
+    inputs = {"A": adjacency, "X": features, "W": weights}
+    expected = np.maximum(adjacency @ features @ weights, 0)
+    result = program.simulate(inputs)
+    np.testing.assert_allclose(result["H"], expected, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(program.interpret(inputs)["H"], expected, rtol=1e-12, atol=1e-15)
+
+
+@given(random_programs())
+@settings(max_examples=12, deadline=None)
+def test_random_programs(case: RandomProgram) -> None:
+    """Every statement agrees with numpy, given the results before it; so do stored patterns."""
+    program = sparse.program(case.text, case.formats)
+    for statement in program.program.statements:
+        program = program.schedule(statement.name, "transpose()")
+    result = program.simulate(case.inputs)
+    reference = program.interpret(case.inputs)
+    for name, expected in reference.items():
+        np.testing.assert_allclose(result[name], expected, rtol=1e-9, atol=1e-9, err_msg=str(case))
+    known: dict[str, Any] = dict(case.inputs)
+    for line, name in zip(case.text.splitlines(), case.names, strict=True):
+        read = {other: known[other] for other in known if f"{other}(" in line}
+        expected = case.by_numpy(line, read)
+        np.testing.assert_allclose(result[name], expected, rtol=1e-9, atol=1e-9, err_msg=str(case))
+        known[name] = result[name]
 
 
 def test_arrays_are_in_the_memory_of_a_device() -> None:

@@ -41,7 +41,14 @@ from t2s.sparse_repr.concrete.fusion import (
 from t2s.sparse_repr.concrete.ir import print_program
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.notation.evaluate import evaluate_where
-from t2s.sparse_repr.notation.ir import Access, Assignment, Sum
+from t2s.sparse_repr.notation.ir import (
+    Access,
+    Assignment,
+    Sum,
+    accesses,
+    print_assignment,
+    print_expression,
+)
 from t2s.sparse_repr.notation.program import (
     Statement,
     StatementProgram,
@@ -170,7 +177,10 @@ class ProgramDesign(Design):
     def kernel(self, group: StatementGroup) -> Compiled:
         """The kernel of a group; each is compiled once."""
         if group not in self.kernels:
-            self.kernels[group] = Compiled.of_group(group)
+            compiled = Compiled.of_group(group)
+            if group.last.name in self.program.seen:
+                _check_pattern(compiled)
+            self.kernels[group] = compiled
         return self.kernels[group]
 
 
@@ -263,7 +273,11 @@ class _Run:
         if zero:
             given = {name: _filled(value, zero) for name, value in given.items()}
         compiled = self.design.kernel(group)
-        return AssignmentDesign(compiled, self.design.type, self.design.channels), given
+        adapts = group.last.name not in self.program.seen  # other temporaries store other zeros
+        return (
+            AssignmentDesign(compiled, self.design.type, self.design.channels, adapts=adapts),
+            given,
+        )
 
     def _kind_of(self, given: Mapping[str, SparseTensor]) -> np.dtype[Any]:
         if self.design.type is not None:
@@ -297,6 +311,25 @@ class _Run:
 
     def result(self) -> ProgramResult:
         return ProgramResult(tensors=self.results, runs=tuple(self.runs))
+
+
+def _check_pattern(compiled: Compiled) -> None:
+    """Refuse a result whose stored elements depend on how the compiler stores a part of it."""
+    assignment = compiled.assignment
+    sparse = {tensor.name for tensor in assignment.tensors if is_sparse(tensor.format)}
+    for workspace in compiled.program.workspaces:
+        read = {access.tensor for access in accesses(workspace.value)}
+        if any(level.full for level in workspace.format.levels[-1:]) and read & sparse:
+            part = print_expression(workspace.value)
+            name = assignment.result.tensor
+            raise UserError(
+                f"which elements {name} stores depends on how its part {part} is stored",
+                location=assignment.location,
+                expected=f"a part of {name} that is a tensor of the program, since stored(...) "
+                "looks at what is stored",
+                given=print_assignment(assignment),
+                hint=f"assign {part} to a tensor in a statement before, and read that in {name}",
+            )
 
 
 def _check_inputs(program: StatementProgram, given: Mapping[str, Any]) -> None:

@@ -95,6 +95,7 @@ class ProgramResult(NotebookDisplay):
         """The values of the last statement, as a dense array."""
         return self[self.runs[-1].name]
 
+    @property
     def words(self) -> dict[str, Words]:
         """The words that all graphs load and store, by tensor."""
         total: dict[str, Words] = {}
@@ -103,6 +104,7 @@ class ProgramResult(NotebookDisplay):
                 total[name] = total.get(name, Words()) + words
         return total
 
+    @property
     def table(self) -> Table:
         """A row for every graph: its cycles, its busiest block, and the words that it moves."""
         rows = []
@@ -126,11 +128,11 @@ class ProgramResult(NotebookDisplay):
         )
 
     def __str__(self) -> str:
-        return self.table().text()
+        return self.table.text()
 
     def _card(self) -> NotebookCard:
         summary = (("cycles", f"{self.cycles:,}"), ("tensors", ", ".join(self.tensors)))
-        return NotebookCard(title="Program", summary=summary, parts=(self.table(),))
+        return NotebookCard(title="Program", summary=summary, parts=(self.table,))
 
     def report(
         self,

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from t2s.driver.assignment_design import SparseResult
     from t2s.driver.capstan_kernel import CapstanKernel
     from t2s.driver.capstan_result import CapstanResult
+    from t2s.driver.program_design import CompiledProgram
+    from t2s.driver.program_result import ProgramResult
     from t2s.driver.recognize import DenseDesign, SparseDesign
     from t2s.graph.graph import Graph
     from t2s.report.product_report import ProductReport
@@ -58,6 +60,12 @@ def simulate(
 
 @overload
 def simulate(
+    design: CompiledProgram, inputs: Mapping[str, Any], **options: Unpack[RunOptions]
+) -> ProgramResult: ...
+
+
+@overload
+def simulate(
     design: CapstanKernel, inputs: Mapping[str, Any], **options: Unpack[RunOptions]
 ) -> CapstanResult: ...
 
@@ -79,10 +87,11 @@ def simulate(
 ) -> Any:
     """Run a design cycle by cycle on a device and return outputs, cycles and stalls.
 
-    ``design`` is a Func or a tuple of Funcs, a product of a sparse matrix, an assignment of
-    ``t2s.sparse`` or a graph; ``inputs`` holds arrays, matrices, tensors and scalars by name.
-    Returns a ``SimResult``, and for an assignment, whose stages run one after the other, a
-    ``SparseResult`` with the tensor and the ``SimResult`` of each stage.  A ``CapstanKernel`` runs
+    ``design`` is a Func or a tuple of Funcs, a product of a sparse matrix, an assignment or a
+    program of ``t2s.sparse``, or a graph; ``inputs`` holds arrays, matrices, tensors and scalars by
+    name.  Returns a ``SimResult``, and for an assignment, whose stages run one after the other, a
+    ``SparseResult`` with the tensor and the ``SimResult`` of each stage; for a program a
+    ``ProgramResult`` with all tensors.  A ``CapstanKernel`` runs
     on its own chip, with HBM2E at 1800 GB/s if no ``memory`` is named, and gives a
     ``CapstanResult``.
 

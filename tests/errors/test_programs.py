@@ -190,6 +190,13 @@ def test_inputs() -> None:
         t2s.cycles(program)
     with pytest.raises(UserError, match="no statement assigns Tee"):
         program.simulate(inputs)["Tee"]
+    for format in ("dd", "ss", "qq"):
+        with pytest.raises(UserError, match=r"the format of x does not fit x\(i\)"):
+            sparse.program("T(i) = x(i)*2", {"x": format})
+    with pytest.raises(UserError, match="must be a mapping of names"):
+        sparse.program("T(i) = x(i)", 3)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="this is not a shape of T"):
+        sparse.program("T(i) = x(i)", shapes={"T": "a"})
     with pytest.raises(UserError, match="there is a format or a shape of q"):
         sparse.program("T(i) = x(i)", {"q": "s"})
 
@@ -212,6 +219,30 @@ def test_what_nobody_stores() -> None:
         """):
         program.simulate({"A": whole})
     assert program.simulate({"A": whole}, type=t2s.Float(64))["m"].tolist() == [2, -np.inf]
+
+
+def test_what_a_workspace_stores_is_said() -> None:
+    """A dense workspace would store zeros where A has no row, and max would see them."""
+    formats = {"M": "ds", "A": "ds"}
+    text = "P(i,j) = M(i,j)*sum(k, A(j,k)*y(k))\nm(i) = stored(max(j; P(i,j)))"
+    few = np.zeros((8, 8))
+    few[2, 2], few[6, 3] = -5, -7
+    inputs = {"M": ONES((8, 8)), "A": few, "y": ONES(8)}
+    with refused("""
+        which elements P stores depends on how its part sum(k, A(j,k)*y(k)) is stored
+          --> program = sparse.program(text, formats)
+          expected: a part of P that is a tensor of the program, since stored(...) looks at what
+                    is stored
+          given:    P(i,j) = M(i,j)*sum(k, A(j,k)*y(k))
+          hint:     assign sum(k, A(j,k)*y(k)) to a tensor in a statement before, and read that in P
+        """):
+        program = sparse.program(text, formats)
+        program.simulate(inputs)
+    apart = "t(j) = A(j,k)*y(k)\n" + text.replace("sum(k, A(j,k)*y(k))", "t(j)")
+    for format, largest in (("d", 0), ("s", -5)):
+        program = sparse.program(apart, {**formats, "t": format})
+        for values in (program.simulate(inputs), program.interpret(inputs)):
+            assert values["m"].tolist() == [largest] * 8
 
 
 def test_one_kernel_has_no_functions_of_rows() -> None:

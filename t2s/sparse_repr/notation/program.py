@@ -28,6 +28,7 @@ from t2s.sparse_repr.notation.ir import (
     Unary,
     accesses,
     print_expression,
+    seen_patterns,
     variables_of,
 )
 from t2s.sparse_repr.notation.legality import check_sums_are_clear, make_assignment
@@ -95,6 +96,19 @@ class StatementProgram(Term):
     statements: tuple[Statement, ...]
     inputs: tuple[TensorDeclaration, ...]
     location: SourceLocation | None = field(default=None, compare=False)
+
+    @property
+    def seen(self) -> frozenset[str]:
+        """The results of which values depend on which elements they store, by ``stored(...)``."""
+        seen: set[str] = set()
+        for statement in reversed(self.statements):
+            assignment = statement.assignment
+            looks = assignment.semiring != PLUS_TIMES or bool(seen_patterns(assignment.value))
+            if looks or statement.name in seen:
+                seen |= {
+                    name for name in statement.reads if is_sparse(assignment.tensor(name).format)
+                }
+        return frozenset(seen & {statement.name for statement in self.statements})
 
     def statement(self, name: str) -> Statement:
         """The statement that assigns a tensor; ``KeyError`` if none does."""
@@ -323,7 +337,15 @@ def _check_uses(
                     given=f"{print_expression(access)} in {statement}",
                     notes=[(where.location, f"{print_expression(before)} is in {where}")],
                 )
-    for name in declared:
+    for name, tensor in declared.items():
+        if name in first and tensor.format.order != len(first[name][0].variables):
+            access, statement = first[name]
+            raise UserError(
+                f"the format of {name} does not fit {print_expression(access)}",
+                location=statement.location,
+                expected=f"a format of {len(access.variables)} levels",
+                given=str(tensor.format),
+            )
         if name not in first:
             raise UserError(
                 f"there is a format or a shape of {name}, but no tensor of that name",
