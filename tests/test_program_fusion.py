@@ -130,6 +130,40 @@ def test_schedules_of_statements_in_one_graph() -> None:
     np.testing.assert_allclose(turned.simulate(inputs)["H"], expected)
 
 
+ATTENTION = """
+    P(q,k) = M(q,k)*Q(q,d)*K(k,d)
+    S(q,k) = stored(softmax(k; P(q,k)))
+    O(q,d) = S(q,k)*V(k,d)
+"""
+
+
+def test_attention_is_driven_by_its_mask() -> None:
+    size, width = 64, 16
+    generator = np.random.default_rng(2)
+    mask = (generator.random((size, size)) < 0.3) * 1.0
+    inputs = {name: generator.normal(size=(size, width)) for name in "QKV"} | {"M": mask}
+    program = sparse.program(ATTENTION, {"M": "ds"})
+    plain, fused = program.simulate(inputs), program.fuse("layer").simulate(inputs)
+    entries = np.count_nonzero(mask)
+    assert [run.name for run in fused.runs] == ["O"]
+    assert entries * (width + 1) <= fused.cycles <= 1.05 * entries * (width + 1)
+    np.testing.assert_allclose(fused["O"], plain["O"], rtol=1e-12)
+    for lanes in (2, 4):
+        dealt = program.schedule("O", f"parallelize(q,{lanes})").fuse("layer").simulate(inputs)
+        assert dealt["O"].tobytes() == fused["O"].tobytes()
+        assert dealt.cycles <= fused.cycles / (0.8 * lanes)
+
+
+def test_lanes_of_a_loop_that_is_not_around() -> None:
+    program = sparse.program(ATTENTION, {"M": "ds"}).schedule("O", "parallelize(d,2)")
+    assert "for d:  # 2 lanes" in program.fuse("layer").print_loop_nest()
+    text = "T(i,j) = A(i,k)*X(k,j)\nH(i,h) = relu(sum(j, T(i,j)*W(j,h)))"
+    inner = sparse.program(text, FORMATS).schedule("H", "parallelize(j,2)")
+    with pytest.raises(UserError, match="there is no loop over j around H to parallelize") as one:
+        inner.stream("T")
+    assert "expected: one of i, h" in str(one.value)
+
+
 def test_fused_programs_take_the_verbs() -> None:
     inputs = layer()
     program = sparse.program(LAYER, FORMATS).fuse("layer")
@@ -220,8 +254,8 @@ WRONG: dict[str, tuple[Callable[[Program], Program], str]] = {
         "expected: one of none, layer, all\n",
     ),
     "this directive for L changes loops": (
-        lambda p: p.schedule("L", "parallelize(i,2)").stream("T"),
-        "hint:     store T",
+        lambda p: p.schedule("L", "parallelize(i,2)").stream("T", "L"),
+        "hint:     store T and L",
     ),
 }
 

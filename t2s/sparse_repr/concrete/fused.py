@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from t2s.core.errors import UserError
 from t2s.core.names import NameSupply
 from t2s.core.walk import rewrite
 from t2s.sparse_repr.concrete.build import (
@@ -30,7 +31,11 @@ from t2s.sparse_repr.concrete.build import (
 from t2s.sparse_repr.concrete.fusion import StatementGroup, Way
 from t2s.sparse_repr.concrete.ir import (
     ConcreteProgram,
+    Forall,
+    Statement,
     StoredTensor,
+    Where,
+    loops_of,
 )
 from t2s.sparse_repr.concrete.materialize import written_result
 from t2s.sparse_repr.concrete.merge import covered_by
@@ -38,6 +43,7 @@ from t2s.sparse_repr.concrete.notes import with_notes
 from t2s.sparse_repr.concrete.order import verify_program
 from t2s.sparse_repr.concrete.producers import ProducerTree, same_extents
 from t2s.sparse_repr.concrete.schedule import (
+    Parallelize,
     Schedule,
 )
 from t2s.sparse_repr.concrete.walked_statements import walk_statement
@@ -110,7 +116,8 @@ def fuse(group: StatementGroup) -> FusedProgram:
     written = builder.written_name(last.result.tensor, target.stored)
     stage = rewrite(tree.root, lambda term: _renamed_tensor(term, last.result.tensor, written))
     sources = {view.name: view.source for view in builder.views}
-    stage = with_notes(stage, Schedule(), sources, {}, builder.formats, semiring)
+    stage = with_notes(stage, _lanes_of(group, stage), sources, {}, builder.formats, semiring)
+    stage = rewrite(stage, _without_lanes)
     builder.stages.append(stage)
     used = {access.tensor for access in accesses(stage)}
     program = ConcreteProgram(
@@ -130,6 +137,34 @@ def fuse(group: StatementGroup) -> FusedProgram:
     )
     verify_program(program)
     return FusedProgram(assignment=assignment, program=program)
+
+
+def _lanes_of(group: StatementGroup, stage: Statement) -> Schedule:
+    """The lanes of the loops around the last statement, inside of which the others are."""
+    loops = loops_of(stage)
+    dealt = [d for d in group.last.schedule.directives if isinstance(d, Parallelize)]
+    for directive in dealt:
+        if directive.variable not in loops:
+            raise UserError(
+                f"there is no loop over {directive.variable} around {group.last.name} to"
+                " parallelize",
+                location=directive.location,
+                expected=f"one of {', '.join(loops)}",
+                given=directive.variable,
+            )
+    return Schedule(directives=tuple(dealt))
+
+
+def _without_lanes(term: object) -> Where | None:
+    """Producers without lanes: loops over the same variable are others there."""
+    if not isinstance(term, Where):
+        return None
+    return replace(
+        term,
+        producer=rewrite(
+            term.producer, lambda t: replace(t, lanes=1) if isinstance(t, Forall) else None
+        ),
+    )
 
 
 def _renamed_tensor(term: object, name: str, new: str) -> Access | None:

@@ -25,6 +25,7 @@ from t2s.sparse_repr.concrete.order import DiscordantLoops
 from t2s.sparse_repr.concrete.schedule import (
     DropZeros,
     OrderLoops,
+    Parallelize,
     Transpose,
     check_once,
 )
@@ -139,14 +140,14 @@ def _check_directives(group: StatementGroup, statement: ScheduledAssignment) -> 
     stored += [] if last else [statement.name]
     for directive in statement.schedule.directives:
         if isinstance(directive, OrderLoops | Transpose) or (
-            isinstance(directive, DropZeros) and last
+            isinstance(directive, DropZeros | Parallelize) and last
         ):
             continue
         raise UnsupportedError(
             f"this directive for {statement.name} changes loops that it shares",
             location=directive.location,
             expected="reorder and transpose, for statements of one graph"
-            + ("" if last else ", and drop_zeros for the last of them"),
+            + ("" if last else ", and parallelize and drop_zeros for the last of them"),
             given=f"one graph of {', '.join(member.name for member in group.statements)}",
             hint=f"store {' and '.join(stored)}",
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from t2s.core.errors import InternalError, UnsupportedError, UserError
-from t2s.core.walk import Term, rebuild, walk
+from t2s.core.walk import Term, rebuild
 from t2s.graph.graph import RegionKind
 from t2s.sparse_repr.blocks.draft import BlockKind
 from t2s.sparse_repr.blocks.joins import Join
@@ -22,6 +22,7 @@ from t2s.sparse_repr.concrete.ir import (
     Statement,
     Where,
     assigns_of,
+    loops_of,
     reads_of,
     result_of,
 )
@@ -184,7 +185,7 @@ def _body(
     coordinates and values of the same shape.
     """
     around = [level.variable for level in scope.loops]
-    loops = [term.variable for term in walk(statement) if isinstance(term, Forall)]
+    loops = loops_of(statement)
     clean = outermost_vector([*around, *loops], frozenset(result.variables)) >= len(around)
     return lambda inside: _lower(inside, statement, top=top, items=True, clean=clean)
 
