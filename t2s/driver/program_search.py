@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -33,10 +33,10 @@ from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.formats import csf
 from t2s.sparse_repr.notation.ir import Assignment, accesses, all_variables
 from t2s.sparse_repr.notation.legality import extents_of
+from t2s.sparse_repr.notation.program import StatementProgram
 from t2s.sparse_repr.tensors.tensor import SparseTensor, from_coordinates
 
 if TYPE_CHECKING:
-    from t2s.driver.statement_program import Program
     from t2s.simulator.devices import Device
 
 MOST_VARIABLES = 4
@@ -46,8 +46,25 @@ MOST_ORDERS = 6
 """Orders of a statement that are tried, those with the least bounds."""
 
 
+class Searchable(Protocol):
+    """What a search needs of a ``Program``."""
+
+    program: StatementProgram
+    schedules: Mapping[str, Schedule]
+    said: tuple[PassOn, ...]
+
+    def schedule(self, name: str, schedule: Schedule | str) -> Self: ...
+
+    def stream(self, *names: str) -> Self: ...
+
+    def recompute(self, *names: str) -> Self: ...
+
+
+ProgramT = TypeVar("ProgramT", bound=Searchable)
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
-class ProgramSearchResult(NotebookDisplay):
+class ProgramSearchResult(NotebookDisplay, Generic[ProgramT]):
     """The fastest way that was found to pass results on.
 
     Attributes
@@ -64,7 +81,7 @@ class ProgramSearchResult(NotebookDisplay):
     interrupted: whether Ctrl-C ended the search.
     """
 
-    program: Program
+    program: ProgramT
     cycles: int
     lower_bound: int
     complete: bool
@@ -107,14 +124,14 @@ class ProgramSearchResult(NotebookDisplay):
 
 
 def search_program(
-    program: Program,
+    program: ProgramT,
     inputs: Mapping[str, Any],
     *,
     device: str | Device,
     seconds: float,
     progress: bool | None,
     location: SourceLocation,
-) -> ProgramSearchResult:
+) -> ProgramSearchResult[ProgramT]:
     """Search for ``Program.search``."""
     deadline = time.monotonic() + seconds
     return _Search(program, inputs, device, deadline, progress, location).result()
@@ -147,12 +164,12 @@ class _Stopped(Exception):
     """The time is over."""
 
 
-class _Search:
+class _Search(Generic[ProgramT]):
     """The state of a search."""
 
     def __init__(
         self,
-        program: Program,
+        program: ProgramT,
         inputs: Mapping[str, Any],
         device: str | Device,
         deadline: float,
@@ -182,7 +199,7 @@ class _Search:
         self.best: tuple[int, _Decisions] | None = None
         self.timed = self.bounded = 0
 
-    def result(self) -> ProgramSearchResult:
+    def result(self) -> ProgramSearchResult[ProgramT]:
         """Search, and time the winner as a whole."""
         cycles_of: dict[str, int | None] = {}
         complete, interrupted = False, False
@@ -397,7 +414,7 @@ class _Search:
 
     # the winner
 
-    def _program(self, decisions: _Decisions) -> tuple[Program, list[str]]:
+    def _program(self, decisions: _Decisions) -> tuple[ProgramT, list[str]]:
         """The program of decisions, and the calls that make it."""
         program, lines = self.program, []
         for name, schedule in decisions.schedules.items():

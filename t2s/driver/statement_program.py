@@ -164,7 +164,7 @@ class Program(CompiledProgram, NotebookDisplay):
         device: str | Device = "ideal",
         seconds: float = 60.0,
         progress: bool | None = None,
-    ) -> ProgramSearchResult:
+    ) -> ProgramSearchResult[Program]:
         """Find the fastest way to pass results on, and orders of loops, by exact runs on inputs.
 
         What the user has said, and schedules of statements, stay.  The search ends after so many
