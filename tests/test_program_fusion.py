@@ -190,7 +190,7 @@ def _masked() -> dict[str, np.ndarray]:
     scores = generator.normal(size=(6, 8)) * 300
     scores[0] = -700.0
     scores[1, :2] = 700.0, -700.0
-    return {"M": mask, "X": scores}
+    return {"M": mask, "N": mask.T, "X": scores}
 
 
 ROWS = {
@@ -200,12 +200,15 @@ ROWS = {
     "Z(i,c) = layernorm(c; X(i,c)/300)": 3,
     "Z(i,c) = X(i,c) - max(k; X(i,k)) - min(k; X(i,k)) - mean(k; X(i,k))": 2,
     "Z(i) = max(c; relu(X(i,c)))": 1,
+    "Z(i,c) = softmax(c; M(i,k)*N(k,c))": 4,
+    "Z(c) = min(i; M(i,c))": 1,
+    "Z(i) = max(c; M(i,c) - 2*M(i,c))": 1,
 }
 
 
 @pytest.mark.parametrize("line", ROWS)
 def test_functions_of_rows_in_one_graph(line: str) -> None:
-    program = sparse.program(line, {"M": "ds"} if "M(" in line else {})
+    program = sparse.program(line, {name: "ds" for name in "MN" if f"{name}(" in line})
     inputs = {n: v for n, v in _masked().items() if f"{n}(" in line}
     apart, fused = program.simulate(inputs), program.fuse("layer").simulate(inputs)
     assert len(fused.runs[0].passed) >= ROWS[line]

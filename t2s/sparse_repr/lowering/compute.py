@@ -54,6 +54,16 @@ def compute_scalar(scope: NestScope, value: Expression) -> tuple[DiagramWire, bo
     return _wire(scope, computed), computed.optional
 
 
+def compute_everywhere(scope: NestScope, value: Expression) -> DiagramWire:
+    """The values of a temporary that has one in each iteration: zero where nothing is stored."""
+    computed = _value(scope, value)
+    if computed.optional:
+        semiring = scope.semiring
+        zero = _Value(semiring.zero)
+        computed = _alu(scope, semiring.add, (computed, zero), EmptyOperand.ALL, False)
+    return _wire(scope, computed)
+
+
 def _wire(scope: NestScope, value: _Value) -> DiagramWire:
     operand = value.operand
     return operand if isinstance(operand, DiagramWire) else _filled(scope, operand)

@@ -46,6 +46,7 @@ from t2s.sparse_repr.lowering.compute import (
     Around,
     Computed,
     compute,
+    compute_everywhere,
     compute_scalar,
     outermost_vector,
     reduce_loops,
@@ -156,7 +157,9 @@ def _lower(
                 statement = consumer
     if inner is None:
         assert isinstance(statement, Assign)
-        if top or scope.depth > outside or statement.everywhere:
+        if statement.everywhere:
+            inner = Computed(loops=(), value=compute_everywhere(scope, statement.value))
+        elif top or scope.depth > outside:
             inner = Computed(loops=(), value=compute(scope, statement.value, result))
         else:
             stream, optional = compute_scalar(scope, statement.value)
