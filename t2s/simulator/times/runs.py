@@ -122,11 +122,8 @@ def _tables(table: Sequence[RowPorts], twin: Sequence[int]) -> NodeTables:
     )
 
 
-_RUN_COST, _CODE_COST = 20, 1
-"""Nanoseconds for a run of firings, and for a code that is not part of a run yet."""
-
-_FEWEST = 1 << 16
-"""Firings below which it does not matter."""
+_RUN_COST, _CODE_COST, _NODE_COST = 20, 1, 50_000
+"""Nanoseconds for a run of firings, for a code that is not part of a run yet, and for a node."""
 
 _TIMES_AS_FAST = 2
 """What runs must gain: the costs of the other kernels are those of slow processors."""
@@ -134,11 +131,11 @@ _TIMES_AS_FAST = 2
 
 def worth_runs(program: SimProgram, codes: Sequence[Codes]) -> bool:
     """Whether firings repeat so often that runs are faster, by samples of their codes."""
-    firings = int(program.control.firings.sum())
-    if firings < _FEWEST:
-        return False
-    cost = sum(_RUN_COST * c.about_runs() + _CODE_COST * c.listed for c in codes)
-    return _TIMES_AS_FAST * cost < cost_in_time_order(program.control.firings)
+    most = cost_in_time_order(program.control.firings) / _TIMES_AS_FAST
+    cost = float(_NODE_COST * len(codes))
+    if cost < most:
+        cost += sum(_RUN_COST * c.about_runs() + _CODE_COST * c.listed for c in codes)
+    return cost < most
 
 
 def _masks(holds: Sequence[Sequence[bool]]) -> Counts:

@@ -29,7 +29,10 @@ _GROWTH = 4
 _FIRST_CODES = 1 << 20
 _FIRST_CODES_IN_ALL = 1 << 26
 _FEWEST_CODES = 1 << 8
-_PART = 8
+_FEW_CODES = 1 << 18
+"""Codes that are not worth the effort, unless others of the machine were."""
+
+_PART = 4
 """Parts of a trace, of which one is turned into runs at a time, or several at once."""
 
 _FIRST_POINTS = 1 << 14
@@ -107,16 +110,17 @@ class MachineMemory:
     def codes(self, place: int) -> Codes:
         """The codes so far."""
         trace, length = self._traces[place], int(self._state[place, TRACE_LENGTH])
-        rest = trace[:length]
+        rest, parts = trace[:length], self._parts[place]
         if len(trace) == self._first:  # longer ones are given away
-            runs = None if self._restless[place] else runs_of_trace(trace, length)
+            worth = parts or (length >= _FEW_CODES and not self._restless[place])
+            runs = runs_of_trace(trace, length) if worth else None
             rest = rest.copy() if runs is None else runs
-        return codes_of_parts(self._type, [*self._parts[place], rest])
+        return codes_of_parts(self._type, [*parts, rest])
 
-    def take(self) -> None:
-        """Turn the codes in traces, if there are many, into runs, if these are shorter.
+    def take(self) -> bool:
+        """Turn the codes in traces, if there are many, into runs; return whether there were any.
 
-        If the first codes of a machine are not, its trace grows instead.
+        If the runs of a machine's first codes are not shorter, its trace grows instead.
         """
         taken = False
         many = _PART * self._state[:, TRACE_LENGTH] >= self._first
@@ -132,6 +136,7 @@ class MachineMemory:
             taken = True
         if taken:
             self._bound()
+        return taken
 
     def grow(self) -> bool:
         """Enlarge full traces and memories; return whether any was."""

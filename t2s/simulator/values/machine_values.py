@@ -130,6 +130,9 @@ def _counted(counted: Counts, static: Counts, ends: Counts, machines: Array) -> 
 
 
 _FIRINGS_PER_CALL = 1 << 22
+_FEW_FIRINGS = 1 << 18
+"""Firings after which codes may have to be taken out of traces."""
+
 _WORTH_THE_EFFORT = 1 << 22
 """Firings after which optimizing the code pays off."""
 
@@ -255,8 +258,9 @@ def stream_values(
             raise InternalError(prepared.faults[int(state.get(layout.fault)) - 1])
         total += fired
         taken = addresses.take(all=not fired)
-        for memory in state.machines.values():
-            memory.take()
+        if not fired or total > _FEW_FIRINGS:
+            for memory in state.machines.values():
+                taken |= memory.take()
         if not fired and not taken and state.unfinished() == waiting and not state.grow():
             break
         if on_progress is not None:

@@ -17,14 +17,13 @@ from t2s.simulator.program.codes import Codes, Runs, about_runs_of
 _COUNT_BITS = 31
 _STRETCH = 1 << 18
 _WORD = 8
-_FEW = 1 << 12
 _SHORT = 16
 """Runs that are shorter on average take more memory than their codes, or not much less."""
 
 
 def runs_of_trace(trace: Array, length: int) -> Runs | None:
     """The first codes of a trace, of whole words, as runs; ``None`` if these are hardly shorter."""
-    if length < _FEW or _SHORT * about_runs_of(trace[:length]) > length:
+    if _SHORT * about_runs_of(trace[:length]) > length:
         return None
     bits, state = 8 * trace.itemsize, np.zeros(2, np.int64)
     runs = np.empty(length // _SHORT, np.int32)

@@ -53,17 +53,17 @@ def test_parts_of_either_kind(
 
 
 def test_traces_with_long_runs_take_less_memory() -> None:
-    steady, restless = np.zeros(1 << 16, np.uint8), np.arange(1 << 16).astype(np.uint8)
+    steady, restless = np.zeros(1 << 19, np.uint8), np.arange(1 << 19).astype(np.uint8)
     runs = runs_of_trace(steady, len(steady) - 3)
     assert runs is not None
-    assert runs.tolist() == [(1 << 16) - 3 << 8]
+    assert runs.tolist() == [(1 << 19) - 3 << 8]
     assert runs_of_trace(restless, len(restless)) is None
     assert runs_of_trace(steady, 9) is None
     half = np.concatenate([steady, restless])
     assert runs_of_trace(half, len(half)) is None
-    wide = runs_of_trace(np.repeat(np.array([7, 300, 7], np.uint16), 1 << 15), 3 << 15)
+    wide = runs_of_trace(np.repeat(np.array([7, 300, 7], np.uint16), 1 << 17), 3 << 17)
     assert wide is not None
-    np.testing.assert_array_equal(wide >> 16, [(1 << 15) - 1, 1] * 3)
+    np.testing.assert_array_equal(wide >> 16, [*[(1 << 15) - 1] * 4, 4] * 3)
 
 
 def test_runs_are_counted_about() -> None:

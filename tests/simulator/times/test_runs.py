@@ -66,17 +66,17 @@ def gathered(f: int, *, capacity: int | None = None) -> SimResult:
 
 
 def test_the_kernel_of_gathered_rows() -> None:
-    run = gathered(300)
+    run = gathered(900)
     assert run.kernel == "runs"
     known = retime(run.program, run.machine_trace, limits=Limits(max_cycles=1 << 40))
     assert (known.kernel, known.cycles, known.nodes) == ("run-ahead", run.cycles, run.nodes)
     assert run.ending is Ending.FINISHED
-    assert gathered(300, capacity=400).kernel == "stepped"
+    assert gathered(900, capacity=1000).kernel == "stepped"
 
 
 def test_a_dense_product() -> None:
     """Row by row, one token in a cycle through the busiest block [closed form of the loops]."""
-    n, m, p = 30, 40, 50
+    n, m, p = 60, 70, 200
     X, W, Y = Tensor("X", dense(2)), Tensor("W", dense(2)), Tensor("Y", dense(2))
     Y[i, j] = X[i, k] * W[k, j]
     kernel = sparse.compile(Y, Schedule().reorder(i, k, j))
@@ -99,7 +99,7 @@ def test_firings_that_do_not_repeat_are_not_turned_into_runs() -> None:
 
 def test_an_interrupted_run() -> None:
     """The counters of a run that goes no further add up, and know what is under way."""
-    run = gathered(300)
+    run = gathered(900)
     assert run.machine_trace is not None
     applied = run.program.traced(run.machine_trace)
     tables = runs_of(applied)

@@ -12,7 +12,7 @@ from t2s.simulator.program.trace import Trace
 from t2s.simulator.values import machine_memory, machine_values
 
 SMALL = 1 << 15
-"""Codes in a trace; runs are made of an eighth of them, or more."""
+"""Codes in a trace; runs are made of a quarter of them, or more."""
 
 
 def trace_of(text: str, formats: dict[str, str], inputs: dict[str, object]) -> Trace:
@@ -28,7 +28,7 @@ GATHERED = (
     {"A": "ds"},
     {
         "A": scipy.sparse.random(200, 200, 0.015, random_state=1),
-        "X": np.random.default_rng(0).random((200, 300)),
+        "X": np.random.default_rng(0).random((200, 2000)),
     },
 )
 UNITED = (
