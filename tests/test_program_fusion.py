@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import Phase, given, settings
 
 import t2s
 from t2s import sparse
 from t2s.errors import UserError
 from tests.models import MODELS, adjacency, gcn, sage
+from tests.random_programs import RandomProgram, random_programs
 from tests.sampling import sampled
 
 LAYER = """
@@ -229,6 +231,22 @@ def test_what_is_read_twice_again_and_again() -> None:
     fused = program.fuse("layer").simulate({"X0": np.ones((2, 3)), "W": np.eye(3) / 10})
     assert 1 < len(fused.runs) < 6
     np.testing.assert_allclose(fused["X30"], 1.1**30)
+
+
+@given(random_programs())
+@settings(max_examples=6, deadline=None, phases=[Phase.generate])
+def test_random_programs_in_fewer_graphs(case: RandomProgram) -> None:
+    program = sparse.program(case.text, case.formats)
+    for statement in program.program.statements:
+        program = program.schedule(statement.name, "transpose()")
+    expected = program.interpret(case.inputs)
+    for kind in ("layer", "all"):
+        result = program.fuse(kind).simulate(case.inputs, engine="python")
+        for name in result.tensors:
+            found = result[name]
+            np.testing.assert_allclose(
+                found, expected[name], rtol=1e-7, atol=1e-9, err_msg=str(case)
+            )
 
 
 def test_integers_have_no_extremes_in_a_graph() -> None:

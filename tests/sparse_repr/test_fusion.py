@@ -223,6 +223,12 @@ CASES = {
         {"T": STREAM, "s": STREAM},
         np.where(A.any(1)[:, None], A @ X / np.maximum(((A @ X) ** 2).sum(1), 1)[:, None], np.nan),
     ),
+    "a matrix that a statement gathers twice": (
+        "T(i,j) = Q(i,k)*K(j,k)\nY(i,j) = T(i,k)*T(j,k)",
+        {"Q": "dd", "K": "dd", "Y": "dd"},
+        {"T": RECOMPUTE},
+        (Q @ K.T) @ (Q @ K.T).T,
+    ),
     "samples of a product": (
         "P(i,j) = Q(i,d)*K(j,d)\nY(i,j) = M(i,j)*P(i,j)",
         {"M": "ds", "Q": "dd", "K": "dd", "Y": "ds"},

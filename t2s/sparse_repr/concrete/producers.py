@@ -107,6 +107,7 @@ class ProducerTree:
         self.root = last.nest
         self._names = names
         self._extents = extents
+        self._issued: list[tuple[str, tuple[str, int]]] = []
         self._extent_of = {name: extents[last.name, name] for name in last.order}
         self._variables = NameSupply(last.order)
         own = {name: name for name in last.order}
@@ -240,8 +241,12 @@ class ProducerTree:
     def _variable(self, statement: str, name: str, around: Sequence[str]) -> str:
         """A statement's variable in the tree: under its own name, unless that is of another one."""
         extent = self._extents[statement, name]
-        known = name not in around and self._extent_of.get(name) == extent
-        new = name if known else self._variables.fresh(name)
+        issued = (other for other, known in self._issued if known == (name, extent))
+        fitting = (other for other in (name, *issued) if self._extent_of.get(other) == extent)
+        new = next((other for other in fitting if other not in around), None)
+        if new is None:
+            new = self._variables.fresh(name)
+            self._issued.append((new, (name, extent)))
         self._extent_of[new] = extent
         return new
 
