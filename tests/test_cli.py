@@ -184,7 +184,7 @@ def test_file_without_a_design(tmp_path: Path) -> None:
         f"error: {file} defines 0 Funcs that could be run\n"
         "  expected: one Func that no other Func reads\n"
         "  given:    no Func with a definition\n"
-        "  hint:     or define a function design that returns Funcs, a graph or a kernel\n"
+        "  hint:     or define a function design that returns Funcs, a graph, a kernel or a program\n"
     )
 
 
@@ -391,7 +391,7 @@ y[i] = A[i, j] * x[j]
     file = written(tmp_path, f"{text}kernel = sparse.compile(y)\n")
     assert refuses(file) == (
         f"error: {file} defines 2 designs that could be run\n"
-        "  expected: one graph or kernel, or Funcs\n"
+        "  expected: one graph, kernel or program, or Funcs\n"
         "  given:    kernel, y\n"
         "  hint:     choose one with --func\n"
     )

@@ -119,7 +119,7 @@ def test_verbs_tell_an_editor_what_they_return() -> None:
         for verb in (t2s.simulate, t2s.verilate, sparse.compile)
     }
     assert returned == {
-        t2s.simulate: ["SimResult", "SparseResult", "CapstanResult", "Any"],
+        t2s.simulate: ["SimResult", "SparseResult", "ProgramResult", "CapstanResult", "Any"],
         t2s.verilate: ["HardwareResult", "SparseResult", "Any"],
         sparse.compile: ["Kernel", "Kernel | Any", "CapstanKernel", "Kernel | CapstanKernel | Any"],
     }

@@ -117,6 +117,13 @@ def _public(values: Values) -> tuple[Any, ...]:
     return (run.picture(),)
 
 
+def _layer(values: Values) -> tuple[Any, ...]:
+    """The blocks of the first graph of a model that is fused layer by layer."""
+    programs = (value for value in values.values() if isinstance(value, t2s.sparse.Program))
+    graphs = next(programs).fuse("layer").graphs(values["inputs"]())
+    return (next(iter(graphs.values()))[0].picture(),)
+
+
 def _plans(values: Values) -> tuple[Any, ...]:
     """The steps of each plan; they are not run, for their times would be those of this machine."""
     assignment = t2s.sparse.parse(values["STATEMENT"], values["FORMATS"])
@@ -165,6 +172,11 @@ PICTURES: Mapping[str, Picture] = {
     "ger/ger.py": _made(),
     "graphs/gcn.py": _layer,
     "lu/lu.py": _made(None),
+    "models/autoencoder.py": _layer,
+    "models/decoder.py": _layer,
+    "models/graph_convolution.py": _layer,
+    "models/graphsage.py": _layer,
+    "models/masked_attention.py": _layer,
     "mttkrp/mttkrp.py": _made(),
     "pairhmm/pairhmm.py": lambda values: (values["design"](values["TINY"]).lower().picture(),),
     "processes/service.py": lambda values: _run(values["graph"], values["inputs"]),

@@ -261,6 +261,10 @@ def _run_program(run: _CommandRun, program: Program, inputs: Inputs) -> ProgramR
     expected = program.interpret(inputs)
     stored = {name: array for name, array in expected.items() if name in result.tensors}
     _compare_all(run, "simulator", {name: result[name] for name in stored}, stored)
+    graphs = [graph for of_one in program.graphs(inputs).values() for graph in of_one]
+    for graph in graphs:
+        if not _write_opencl(run, graph, graph.name):
+            break  # the others are of the same kind
     return result
 
 
@@ -302,8 +306,8 @@ def _resources(graph: Graph, device: str) -> str:
         return f"no estimate: {error}"
 
 
-def _write_opencl(run: _CommandRun, graph: Graph, name: str) -> None:
-    """Write the OpenCL; an unsupported design is an error only if the user asked for OpenCL."""
+def _write_opencl(run: _CommandRun, graph: Graph, name: str) -> bool:
+    """Write the OpenCL, if there is one; that is an error only if the user asked for OpenCL."""
     folder = run.out if run.out is not None else Path("build") / name
     try:
         for path in write_texts(folder, find_backend("opencl_fpga").emit(graph)):
@@ -313,6 +317,8 @@ def _write_opencl(run: _CommandRun, graph: Graph, name: str) -> None:
         if run.out is not None:
             raise
         run.console.out(f"no OpenCL: {error}")
+        return False
+    return True
 
 
 def _section(console: Console, title: str) -> None:
