@@ -184,7 +184,8 @@ def test_file_without_a_design(tmp_path: Path) -> None:
         f"error: {file} defines 0 Funcs that could be run\n"
         "  expected: one Func that no other Func reads\n"
         "  given:    no Func with a definition\n"
-        "  hint:     or define a function design that returns Funcs, a graph, a kernel or a program\n"
+        "  hint:     or define a function design that returns Funcs, a graph, a kernel or a"
+        " program\n"
     )
 
 
