@@ -76,6 +76,22 @@ def test_models(name: str) -> None:
             np.testing.assert_allclose(result[tensor], expected, atol=1e-9)
 
 
+def test_rows_that_nobody_reads_are_not_computed() -> None:
+    """A graph with one edge: one row of H is enough, which only a recomputed H does not exceed."""
+    program, arrays = network()
+    edge = np.zeros((8, 8))
+    edge[2, 5] = 1
+    text = "H(i,h) = X(i,j) * W(j,h)\nZ(i,h) = A(i,k) * H(k,h)"
+    program = sparse.program(text, formats={"A": "ds", "W": "ds"})
+    found = program.search({**arrays, "A": edge}, progress=False)
+    assert '.recompute("H")' in found.lines
+    assert found.complete
+    assert found.cycles < min(
+        program.cycles({**arrays, "A": edge}),
+        program.schedule("H", "reorder(i,j,h)").cycles({**arrays, "A": edge}),
+    )
+
+
 def test_lines_make_the_program_again() -> None:
     program, arrays = network()
     found = program.search(arrays, seconds=100, progress=False)

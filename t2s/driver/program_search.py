@@ -3,8 +3,8 @@
 A graph reads tensors that others store, whose values are known, so it is timed alone, and once for
 all programs that have it: the cycles of a program are the sum of its graphs'.  Decisions are taken
 from the last statement to the first one.  What is decided cuts the statements into parts that no
-graph can join any more, and no part takes fewer cycles than its busiest statement; so a decision is
-dropped once these add up to what was found [branch and bound].
+graph can join any more, and no part takes fewer cycles than its busiest statement, if that is not
+recomputed in parts; so a decision is dropped once these add up to what was found.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import permutations
+from math import prod
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -31,7 +33,7 @@ from t2s.sparse_repr.concrete.fusion import PassOn, ScheduledAssignment, Stateme
 from t2s.sparse_repr.concrete.ir import print_program
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.formats import csf
-from t2s.sparse_repr.notation.ir import Assignment, accesses, all_variables
+from t2s.sparse_repr.notation.ir import Access, Assignment, accesses, all_variables
 from t2s.sparse_repr.notation.legality import extents_of
 from t2s.sparse_repr.notation.program import StatementProgram
 from t2s.sparse_repr.tensors.tensor import SparseTensor, from_coordinates
@@ -194,13 +196,18 @@ class _Search(Generic[ProgramT]):
         self.run = replace(self.base, passed=()).interpreted(inputs)
         self.assignments = {one.result.tensor: one for one in self.run.sized}
         self.orders = {name: self._orders(name) for name in self.user}
+        self.readers = {
+            name: [reader for reader in self.names if name in self.reads[reader]]
+            for name in self.names
+        }
         self.known: dict[StatementGroup, int | None] = {}
         self.legal: dict[StatementGroup, bool] = {}
         self.best: tuple[int, _Decisions] | None = None
+        self.all_read: dict[tuple[str, str], bool] = {}
         self.timed = self.bounded = 0
 
     def result(self) -> ProgramSearchResult[ProgramT]:
-        """Search, and time the winner as a whole."""
+        """Search, from what ``fuse`` chooses."""
         cycles_of: dict[str, int | None] = {}
         complete, interrupted = False, False
         with self.bar:
@@ -287,7 +294,9 @@ class _Search(Generic[ProgramT]):
 
     def _bound(self, decisions: _Decisions) -> int:
         """No program with these decisions takes fewer cycles."""
-        stored = decisions.decided - {passing.tensor for passing in decisions.passed}
+        ways = {passing.tensor: passing.way for passing in decisions.passed}
+        ways = dict.fromkeys(decisions.decided, Way.STORE) | ways
+        ways |= {passing.tensor: passing.way for passing in self.program.said}
         joined = {name: name for name in self.names}
 
         def root(name: str) -> str:
@@ -297,13 +306,42 @@ class _Search(Generic[ProgramT]):
 
         for reader, names in self.reads.items():
             for name in names:
-                if name in joined and name not in stored:
+                if name in joined and ways.get(name) is not Way.STORE:
                     joined[root(name)] = root(reader)
+        whole: dict[str, bool] = {}
         busiest: dict[str, int] = {}
-        for name in self.names:
-            part = root(name)
-            busiest[part] = max(busiest.get(part, 0), self._least(name, decisions))
+        for name in reversed(self.names):
+            whole[name] = all(whole[reader] for reader in self.readers[name])
+            match ways.get(name):
+                case Way.STORE:
+                    whole[name] = True
+                case Way.RECOMPUTE | None:
+                    whole[name] &= all(map(partial(self._is_all_read, name), self.readers[name]))
+            least = self._least(name, decisions) if whole[name] else 0
+            busiest[root(name)] = max(busiest.get(root(name), 0), least)
         return sum(busiest.values())
+
+    def _is_all_read(self, name: str, reader: str) -> bool:
+        """Whether a statement reads all of a result, so that nothing is saved by recomputing it."""
+        if (name, reader) not in self.all_read:
+            read = accesses(self.assignments[reader].value)
+            mine = [access for access in read if access.tensor == name]
+            others = [access for access in read if access.tensor != name]
+            self.all_read[name, reader] = all(
+                self._has_all(other, set(access.variables)) for access in mine for other in others
+            )
+        return self.all_read[name, reader]
+
+    def _has_all(self, access: Access, variables: set[str]) -> bool:
+        """Whether a tensor stores something at all coordinates of some of its variables."""
+        value = self.run.known[access.tensor]
+        modes = [at for at, variable in enumerate(access.variables) if variable in variables]
+        if not modes:
+            return True
+        entries = value.entries().modes
+        there = np.unique(np.stack([entries[at] for at in modes]), axis=1)
+        count: int = there.shape[1]
+        return count == prod(value.shape[at] for at in modes)
 
     def _least(self, name: str, decisions: _Decisions) -> int:
         if name not in self.orders:
