@@ -237,8 +237,19 @@ def test_formats_of_graphs_features_and_weights(a: str, x: str, w: str) -> None:
 
 
 @given(random_programs())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_random_programs(case: RandomProgram) -> None:
+    check_random_program(case)
+
+
+@pytest.mark.slow
+@given(random_programs())
+@settings(max_examples=40, deadline=None)
+def test_many_random_programs(case: RandomProgram) -> None:
+    check_random_program(case)
+
+
+def check_random_program(case: RandomProgram) -> None:
     """Every statement agrees with numpy, given the results before it; so do stored patterns."""
     program = sparse.program(case.text, case.formats)
     for statement in program.program.statements:

@@ -18,7 +18,7 @@ from t2s.simulator.times.runs import RunTimes, runs_of
 from t2s.sparse import Schedule, Tensor, csr, dense
 
 i, j, k = Var("i"), Var("j"), Var("k")
-QUICK, SLOW, DRAWN = 60, 400, 100
+QUICK, SLOW, DRAWN = 30, 400, 100
 
 
 def compared(seeds: range, *, drawn: bool = False) -> tuple[dict[int, str], int]:
