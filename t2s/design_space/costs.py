@@ -266,7 +266,7 @@ class PointCosts:
             buffered = np.minimum(kept, nest.held)
             chain = self._hops(nest, ~outputs) if feed is Feed.BUFFERED else none
             fill, begun = buffered * own // units + chain, (buffered - 1) * own // units + 1
-            fill = np.maximum(fill, buffered * port)
+            fill = np.maximum(fill, (buffered - 1) * port + 1)
             if operand.loaded is None:
                 first, alone = buffered * own * width, ((buffered - 1) * own + 1) * width
             # the last buffer is full before the steps that use it

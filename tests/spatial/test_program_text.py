@@ -23,7 +23,16 @@ from t2s.func.expressions import Expression
 from tests.sources import ROOT
 from tests.test_verbs import product
 
-NO_DENSE_DESIGN = ("external", "graphs", "processes", "sam", "spmv", "stardust", "notebooks")
+NO_DENSE_DESIGN = (
+    "external",
+    "graphs",
+    "models",
+    "processes",
+    "sam",
+    "spmv",
+    "stardust",
+    "notebooks",
+)
 SPARSE_CGRA = ("spmv", "public_gemm")
 EXAMPLES = [
     path
