@@ -20,9 +20,9 @@ from t2s.core.types import BOOL, Float, Int, Kind, Type, UInt, value_range
 from t2s.core.validate import as_int
 from t2s.core.walk import walk
 from t2s.driver.design import Array, Design, Stage, StageResult, Stages
-from t2s.driver.page_writer import write_page
+from t2s.driver.page_writer import write_stages
 from t2s.driver.plan_inputs import run_loops
-from t2s.driver.words import Words, words_of
+from t2s.driver.words import Words, total_words, words_of
 from t2s.func.overflow import NarrowSum, range_of
 from t2s.graph.cache import GraphCache
 from t2s.graph.graph import LARGEST, Graph, MemorySpace, TensorRole
@@ -115,11 +115,7 @@ class SparseResult(NotebookDisplay):
 
         Raises ``UserError`` for a run that did not record what its blocks did.
         """
-        total: dict[str, Words] = {}
-        for number in range(len(self.stages)):
-            for name, words in self.words_of_stage(number).items():
-                total[name] = total.get(name, Words()) + words
-        return total
+        return total_words(map(self.words_of_stage, range(len(self.stages))))
 
     def words_of_stage(self, number: int) -> dict[str, Words]:
         """The words that a stage loads and stores, by tensor."""
@@ -147,17 +143,7 @@ class SparseResult(NotebookDisplay):
 
         Raises ``UserError`` for stages that ran as hardware, which counts no stalls.
         """
-        from t2s.simulator.report.result import SimResult
-
-        runs = [stage for stage in self.stages if isinstance(stage, SimResult)]
-        if not runs or len(runs) < len(self.stages):
-            raise UserError(
-                "this run has no report",
-                location=user_location(),
-                expected="a result of t2s.simulate",
-                given=repr(self),
-            )
-        return write_page(runs[-1].graph, runs, path, windows=windows, depths=depths)
+        return write_stages(self, self.stages, path, windows, depths)
 
     def __str__(self) -> str:
         parts = [str(stage) for stage in self.stages]

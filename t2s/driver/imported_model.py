@@ -192,9 +192,8 @@ def _imported(
                 given=str(format),
                 hint="axes of extent 1 have no level, and axes that a reshape divides have several",
             )
-    shapes = {name: statements.shapes[name] for name in statements.shapes}
     return ImportedModel(
-        program=program_of_text(statements.text, given, shapes, location),
+        program=program_of_text(statements.text, given, statements.shapes, location),
         text=statements.text,
         shapes=statements.shapes,
         weights=statements.weights,

@@ -108,6 +108,30 @@ def write_page(
     return file
 
 
+def write_stages(
+    result: object,
+    stages: Sequence[object],
+    path: str | Path,
+    windows: Sequence[tuple[int, int]],
+    depths: Any,
+) -> Path:
+    """A page of all stages of a result, one after the other.
+
+    Raises ``UserError`` if one ran as hardware, which counts no stalls.
+    """
+    from t2s.simulator.report.result import SimResult
+
+    runs = [stage for stage in stages if isinstance(stage, SimResult)]
+    if not runs or len(runs) < len(stages):
+        raise UserError(
+            "this run has no report",
+            location=user_location(),
+            expected="a result of t2s.simulate",
+            given=repr(result),
+        )
+    return write_page(runs[-1].graph, runs, path, windows=windows, depths=depths)
+
+
 def _depths(depths: Any, runs: Sequence[SimResult]) -> dict[str, int]:
     """Depths by channel, from a ``DepthFit`` or a mapping."""
     mapping = getattr(depths, "depths", depths)

@@ -13,8 +13,8 @@ from t2s.core.location import user_location
 from t2s.core.names import clipped, counted, did_you_mean
 from t2s.driver.assignment_design import SparseResult
 from t2s.driver.design import Array
-from t2s.driver.page_writer import write_page
-from t2s.driver.words import Words
+from t2s.driver.page_writer import write_stages
+from t2s.driver.words import Words, total_words
 from t2s.sparse_repr.concrete.fusion import PassOn, Way
 from t2s.sparse_repr.notation.program import Statement, print_statement
 from t2s.sparse_repr.tensors.tensor import SparseTensor
@@ -103,11 +103,7 @@ class ProgramResult(NotebookDisplay):
     @property
     def words(self) -> dict[str, Words]:
         """The words that all graphs load and store, by tensor."""
-        total: dict[str, Words] = {}
-        for run in self.runs:
-            for name, words in run.words.items():
-                total[name] = total.get(name, Words()) + words
-        return total
+        return total_words(run.words for run in self.runs)
 
     @property
     def table(self) -> Table:
@@ -150,17 +146,7 @@ class ProgramResult(NotebookDisplay):
 
         Raises ``UserError`` for graphs that ran as hardware, which counts no stalls.
         """
-        from t2s.simulator.report.result import SimResult
-
-        simulated = [stage for stage in self.stages if isinstance(stage, SimResult)]
-        if len(simulated) < len(self.stages):
-            raise UserError(
-                "this run has no report",
-                location=user_location(),
-                expected="a result of t2s.simulate",
-                given=repr(self),
-            )
-        return write_page(simulated[-1].graph, simulated, path, windows=windows, depths=depths)
+        return write_stages(self, self.stages, path, windows, depths)
 
 
 def _shown(run: StatementRun) -> str:

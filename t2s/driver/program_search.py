@@ -200,7 +200,7 @@ class _Search(Generic[ProgramT]):
             name: [reader for reader in self.names if name in self.reads[reader]]
             for name in self.names
         }
-        self.known: dict[StatementGroup, int | None] = {}
+        self.known: dict[StatementGroup, int] = {}
         self.legal: dict[StatementGroup, bool] = {}
         self.best: tuple[int, _Decisions] | None = None
         self.all_read: dict[tuple[str, str], bool] = {}
@@ -273,8 +273,7 @@ class _Search(Generic[ProgramT]):
                 if way is not Way.STORE:
                     passed = (*passed, self._passing(name, way))
                 choice = _Decisions(schedules, passed, decisions.decided | {name})
-                grouped = self._groups(choice)
-                if grouped is None:
+                if self._groups(choice) is None:
                     continue
                 parts = [part for part in self.parts if self._whole(part) == name]
                 more = chosen(
@@ -424,9 +423,9 @@ class _Search(Generic[ProgramT]):
         groups = self._groups(decisions)
         if groups is None:
             return None
-        total = sum(self.known.get(group) or 0 for group in groups)
+        total = sum(self.known.get(group, 0) for group in groups)
         for group in groups:
-            if self.known.get(group) is None:
+            if group not in self.known:
                 limit = None if self.best is None else self.best[0] - total
                 if limit is not None and limit <= 0:
                     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,15 @@ class Words:
 
     def __add__(self, other: Words) -> Words:
         return Words(self.loaded + other.loaded, self.stored + other.stored)
+
+
+def total_words(parts: Iterable[Mapping[str, Words]]) -> dict[str, Words]:
+    """The words of several graphs together, by tensor."""
+    total: dict[str, Words] = {}
+    for part in parts:
+        for name, words in part.items():
+            total[name] = total.get(name, Words()) + words
+    return total
 
 
 def words_of(result: SimResult | HardwareResult, tensor_of: Mapping[str, str]) -> dict[str, Words]:

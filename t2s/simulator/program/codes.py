@@ -18,7 +18,7 @@ from t2s.core.ops import Array
 Runs = NDArray[np.int32]
 
 SHORT = np.dtype(np.uint16)
-"""The type of codes that are no bytes."""
+"""The type of codes that do not fit into a byte."""
 
 _SAMPLES, _STRETCHES = 256, 4
 

@@ -192,7 +192,7 @@ def _by_runs(program: SimProgram, trace: Trace, progress: _Progress) -> _Times |
 
 
 def _stepped(program: SimProgram, trace: Trace, progress: _Progress) -> _Times | None:
-    """Times of a complete trace by stepping through the cycles; ``None`` if that is no way."""
+    """Times of a complete trace by stepping through the cycles; ``None`` if that does not apply."""
     applied = program.traced(trace)
     tables = steps_of(applied)
     if tables is None:

@@ -332,12 +332,9 @@ def _affine(node: _Node) -> Value:
 
 
 def _einsum(node: _Node) -> Value:
-    equation = node.attribute("equation", b"").decode().replace(" ", "")
-    if "." in equation or "->" not in equation:
-        raise NotExpressible(f"the equation {equation} without all of its axes")
-    terms, result = equation.split("->")
-    operands = [(node.operand(at), list(term)) for at, term in enumerate(terms.split(","))]
-    return node.writer.contract(node.name, operands, list(result))
+    equation = node.attribute("equation", b"").decode()
+    operands = [node.operand(at) for at in range(len(node.node.input))]
+    return node.writer.einsum(node.name, equation, operands)
 
 
 def _pointwise(node: _Node) -> Value:

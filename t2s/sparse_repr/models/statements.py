@@ -253,6 +253,14 @@ class StatementWriter:
         own = len(result)
         return self._assigned(name, Value(axes=axes[:own], inner=axes[own:], formula=formula))
 
+    def einsum(self, name: str, equation: str, operands: Sequence[Value]) -> Value:
+        """``numpy.einsum`` with an equation that names all axes, those of the result too."""
+        equation = equation.replace(" ", "")
+        if "." in equation or "->" not in equation:
+            raise NotExpressible(f"the equation {equation} without all of its axes")
+        terms, result = equation.split("->")
+        return self.contract(name, list(zip(operands, terms.split(","), strict=True)), result)
+
     def matrix_product(self, name: str, left: Value, right: Value) -> Value:
         """``numpy.matmul``: batches are repeated; a vector has no axis of its own in the result."""
         lefts, rights = (

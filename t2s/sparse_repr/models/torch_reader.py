@@ -232,13 +232,8 @@ def _addmm(node: _Node) -> Value:
 
 
 def _einsum(node: _Node) -> Value:
-    equation = str(node.argument(0)).replace(" ", "")
-    if "." in equation or "->" not in equation:
-        raise NotExpressible(f"the equation {equation} without all of its axes")
-    terms, result = equation.split("->")
-    values = map(node.value, node.argument(1))
-    operands = [(value, list(term)) for value, term in zip(values, terms.split(","), strict=True)]
-    return node.writer.contract(node.name, operands, list(result))
+    operands = [node.value(each) for each in node.argument(1)]
+    return node.writer.einsum(node.name, str(node.argument(0)), operands)
 
 
 def _gelu(node: _Node) -> Value:
