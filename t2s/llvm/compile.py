@@ -73,14 +73,16 @@ def compile_text(text: str, effort: Effort = Effort.FULL) -> MachineCode:
 def compile_by_use(text: str) -> MachineCode:
     """Compile a program, a long one without optimization when it is new.
 
-    That takes a third of the time.  A program that has code on disk, or continues after many
-    firings, is optimized.
+    That takes a third of the time.  A program that has code on disk is optimized.
     """
-    cache = ObjectCache(cache_directory())
-    efforts = (Effort.QUICK, Effort.FULL)
-    is_new = all(cache.find(_name_of(text, effort)) is None for effort in efforts)
+    is_new = not any(is_compiled(text, effort) for effort in (Effort.QUICK, Effort.FULL))
     quick = len(text) > LONG_PROGRAM and is_new
     return compile_text(text, Effort.QUICK if quick else Effort.FULL)
+
+
+def is_compiled(text: str, effort: Effort = Effort.FULL) -> bool:
+    """Whether the code of a program is on disk."""
+    return ObjectCache(cache_directory()).find(_name_of(text, effort)) is not None
 
 
 @lru_cache(maxsize=_COMPILED_MODULES)

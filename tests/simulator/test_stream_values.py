@@ -352,7 +352,7 @@ def test_search() -> None:
     same_values(searching(60), inputs)
 
 
-def test_long_programs_are_compiled_well_when_they_run_long(
+def test_programs_are_optimized_when_they_run_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The code changes between two calls, in the middle of the run."""
@@ -363,8 +363,8 @@ def test_long_programs_are_compiled_well_when_they_run_long(
         return compile.compile_text(text, effort)
 
     monkeypatch.setattr(machine_values, "compile_text", compiled)
-    monkeypatch.setattr(machine_values, "LONG_PROGRAM", 0)
-    monkeypatch.setattr(machine_values, "_WORTH_THE_EFFORT", 20)
+    monkeypatch.setattr(machine_values, "is_compiled", lambda text: False)
+    monkeypatch.setattr(machine_values, "_FIRINGS_A_CHARACTER", 1e-3)
     monkeypatch.setattr(machine_values, "_FIRINGS_PER_CALL", 7)
     inputs = {
         "k0": np.arange(40, dtype=np.int32) % 7,

@@ -22,7 +22,7 @@ from t2s.graph.cache import GraphCache
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.nodes import Machine
 from t2s.graph.semantics import MachineState, ProtocolError, Token, space_points
-from t2s.llvm.compile import LONG_PROGRAM, Effort, MachineCode, compile_text
+from t2s.llvm.compile import Effort, MachineCode, compile_text, is_compiled
 from t2s.simulator.memory.machine_accesses import (
     Addresses,
     LaneRows,
@@ -133,8 +133,11 @@ _FIRINGS_PER_CALL = 1 << 22
 _FEW_FIRINGS = 1 << 18
 """Firings after which codes may have to be taken out of traces."""
 
-_WORTH_THE_EFFORT = 1 << 22
-"""Firings after which optimizing the code pays off."""
+_FIRINGS_A_CHARACTER = 64
+"""Firings for each character of a program after which optimizing its code pays off.
+
+It takes 0.6 microseconds a character, and saves some 8 nanoseconds a firing.
+"""
 
 _MOST_KEPT_BYTES = 1 << 27
 """The largest memory kept from one run of a graph to the next."""
@@ -190,7 +193,7 @@ class _Prepared:
         self.layout = layout_of(graph)
         program = emit_program(graph, self.layout)
         self._text, self.faults = program.text, program.faults
-        self._quick, self._fired = len(program.text) > LONG_PROGRAM, 0
+        self._optimized, self._fired = is_compiled(program.text), 0
         self.heads = _words(self.layout.heads(c.name) for c in graph.channels)
         self.tails = _words(self.layout.tails(c.name) for c in graph.channels)
         self._idle: list[RunState] = []
@@ -198,12 +201,12 @@ class _Prepared:
     def code(self, fired: int) -> MachineCode:
         """The code to continue with, after a number of firings.
 
-        A long program is compiled without optimization first, and optimized once it has run for
-        long.
+        New code is compiled without optimization, in a quarter of the time, and optimized once it
+        has run for as long as that takes.
         """
         self._fired += fired
-        quick = self._quick and self._fired < _WORTH_THE_EFFORT
-        return compile_text(self._text, Effort.QUICK if quick else Effort.FULL)
+        self._optimized |= self._fired > _FIRINGS_A_CHARACTER * len(self._text)
+        return compile_text(self._text, Effort.FULL if self._optimized else Effort.QUICK)
 
     def state(self, graph: Graph, record: Sequence[str]) -> RunState:
         """A memory for exclusive use."""
