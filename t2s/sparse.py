@@ -68,6 +68,7 @@ from t2s.sparse_repr.notation.symbols import (
     stored,
     summation,
     tanh,
+    where,
 )
 from t2s.sparse_repr.semiring import (
     MAX_PLUS,
@@ -167,6 +168,7 @@ __all__ = [
     "to_pydata",
     "to_scipy",
     "verilate",
+    "where",
     "write",
 ]
 

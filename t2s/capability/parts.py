@@ -25,6 +25,7 @@ from t2s.sparse_repr.notation.ir import (
     ADDITIVE,
     Access,
     Assignment,
+    Choice,
     Combine,
     Expression,
     Extent,
@@ -410,7 +411,7 @@ class _Normal:
                 return (*self.terms(left), *subtracted)
             case Combine(operator=Op.MULTIPLY, left=left, right=right) if self.multiplies:
                 return self._product(value, self.terms(left), self.terms(right))
-            case Combine() | Negative() | Unary() | OfRow() | Extent() | Over():
+            case Combine() | Negative() | Unary() | Choice() | OfRow() | Extent() | Over():
                 return (Summand(factors=(value,)),)
             case _:
                 assert_never(value)

@@ -59,6 +59,7 @@ from t2s.sparse_repr.notation.evaluate import evaluate, evaluate_where
 from t2s.sparse_repr.notation.ir import (
     Access,
     Assignment,
+    Choice,
     Combine,
     Expression,
     Negative,
@@ -657,6 +658,10 @@ def _largest(parts: tuple[Assignment, ...], binding: Binding) -> int:
                         count = min(count, sizes[access.tensor])
                 low, high = visit(inner)
                 range_ = min(0, low * count), max(0, high * count)
+            case Choice(condition=condition, value=inner, otherwise=other):
+                visit(condition)
+                (a, b), (c, d) = visit(inner), visit(other)
+                range_ = min(a, c), max(b, d)
             case Combine(operator=operator, left=left, right=right):
                 (a, b), (c, d) = visit(left), visit(right)
                 corners = a * c, a * d, b * c, b * d

@@ -41,7 +41,7 @@ from t2s.loops.tensor_access import (
 )
 from t2s.sparse_repr.concrete.ir import Assign, Forall, Statement, Where, loops_of, result_of
 from t2s.sparse_repr.concrete.merge import Leaf, Merge, expression_of, merge_of
-from t2s.sparse_repr.functions import Function
+from t2s.sparse_repr.functions import Function, Operator
 from t2s.sparse_repr.notation.ir import Access
 from t2s.sparse_repr.notation.support import StoredValue, StoredValues
 
@@ -434,18 +434,18 @@ class _LoopValues(StoredValues[Expr, Expr]):
     def number(self, number: float | int) -> Expr:
         return Const(value=_computed_in(self.type, number), type=self.type)
 
-    def apply(self, operator: Op | Function, *operands: Expr) -> Expr:
-        if isinstance(operator, Function):
-            if operator.of_floats:
-                raise UnsupportedError(
-                    f"loops do not compute {operator.value} yet",
-                    location=user_location(),
-                    expected="relu and abs, or an assignment without external functions",
-                    hint=f"assign what is in {operator.value}(...) to a tensor, and compute"
-                    f" {operator.value} of it in an assignment of its own",
-                )
-            return operator.expression(*operands)
-        return apply(operator, *operands)
+    def apply(self, operator: Operator, *operands: Expr) -> Expr:
+        if isinstance(operator, Op):
+            return apply(operator, *operands)
+        if isinstance(operator, Function) and operator.of_floats:
+            raise UnsupportedError(
+                f"loops do not compute {operator.value} yet",
+                location=user_location(),
+                expected="relu and abs, or an assignment without external functions",
+                hint=f"assign what is in {operator.value}(...) to a tensor, and compute"
+                f" {operator.value} of it in an assignment of its own",
+            )
+        return operator.expression(*operands)
 
     def zero_unless(self, where: Expr, value: Expr) -> Expr:
         zero = self.lowering.arithmetic.zero

@@ -45,6 +45,7 @@ from t2s.sparse_repr.notation.ir import (
     ADDITIVE,
     Access,
     Assignment,
+    Choice,
     Combine,
     Expression,
     Negative,
@@ -508,6 +509,8 @@ class FixedVariables:
                     terms.append("negative")
                 case Unary():
                     terms.append(("function", term.function, term.stored))
+                case Choice():
+                    terms.append("choice")
         for name in part.variables:
             numbers.setdefault(name, len(numbers))
         stored = tuple(
@@ -569,7 +572,7 @@ def _groups(value: Expression) -> Iterator[Expression]:
                         inner.add(id(below))
                 if id(term) not in inner:
                     yield term
-            case Sum() | Negative() | Unary():
+            case Sum() | Negative() | Unary() | Choice():
                 continue
             case _:
                 if not any(_is_operand(term, other) for other in walk(value)):

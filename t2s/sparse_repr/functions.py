@@ -1,7 +1,8 @@
-"""Functions of one value: each is one formula of scalar operators, which every engine follows.
+"""Functions of one value, and the choice between two.
 
-A formula is built by a function that applies an operator to operands and to numbers, so that the
-same lines give the expression that hardware computes and the values in numpy.
+Each function is one formula of scalar operators, which every engine follows.  A formula is built by
+a function that applies an operator to operands and to numbers, so that the same lines give the
+expression that hardware computes and the values in numpy.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from t2s.core.expr import Expr, apply, as_expression
+from t2s.core.expr import Expr, apply, as_expression, select
 from t2s.core.ops import OPERATORS, Array, Op, accepts
 from t2s.core.types import Type
 
@@ -73,13 +74,35 @@ class Function(Enum):
         return result
 
 
-def evaluate(operator: Op | Function, *operands: Array) -> Array:
-    """An operator or a function on numpy values, of the type of the first.
+class Choosing(Enum):
+    """An operator of a condition and two values; the value is its name in index notation."""
+
+    WHERE = "where"
+
+    def accepts(self, type: Type) -> bool:
+        """Whether the operator is defined on a type, as it is on all."""
+        return True
+
+    def expression(self, condition: Expr, value: Expr, otherwise: Expr) -> Expr:
+        """The value where the condition is not zero, and the other one elsewhere."""
+        none = as_expression(0, condition.type)
+        return select(apply(Op.NOT_EQUAL, condition, none), value, otherwise)
+
+
+Operator = Op | Function | Choosing
+"""What computes one value of others."""
+
+
+def evaluate(operator: Operator, *operands: Array) -> Array:
+    """An operator or a function on numpy values, of the type of the last.
 
     Callers hold ``np.errstate(all="ignore")``.
     """
     if isinstance(operator, Op):
         return OPERATORS[operator].evaluate(*operands)
+    if isinstance(operator, Choosing):
+        condition, chosen, otherwise = operands
+        return np.where(np.asarray(condition) != 0, chosen, otherwise)
     (value,) = operands
     kind = np.asarray(value).dtype
 

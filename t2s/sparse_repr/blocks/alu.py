@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
@@ -30,7 +30,7 @@ from t2s.sparse_repr.blocks.connections import Stream
 from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, ends, pass_done
 from t2s.sparse_repr.blocks.expressions import Formula, cast
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
-from t2s.sparse_repr.functions import Function, evaluate
+from t2s.sparse_repr.functions import Choosing, Function, Operator, evaluate
 from t2s.sparse_repr.semiring import TypedNumber
 
 
@@ -112,17 +112,23 @@ class EmptyOperand(Enum):
     """For which empty operands (N, not stored) an operator has no result.
 
     ``NEVER``: N counts as a number.  A product has no result if ``ANY`` operand is N, a sum if
-    ``ALL`` are, a quotient if the ``FIRST`` one is.
+    ``ALL`` are, a quotient if the ``FIRST`` one is, and a ``CHOICE`` if the last one is and another
+    one.
     """
 
     NEVER = "never"
     ANY = "any"
     ALL = "all"
     FIRST = "first"
+    CHOICE = "choice"
 
 
 def _first(*operands: Expr) -> Expr:
     return operands[0]
+
+
+def _last_and_another(*operands: Expr) -> Expr:
+    return all_hold(any_holds(*operands[:-1]), operands[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +140,16 @@ class _Applied(Formula):
     lanes: int
 
     def __call__(self, *operands: Expr) -> Expr:
-        rest = iter(operands)
-        full = [next(rest) if constant is None else constant for constant in self.constants]
-        return apply(self.operator, *(spread(operand, self.lanes) for operand in full))
+        return apply(self.operator, *_in_place(self.constants, operands, self.lanes))
+
+
+def _in_place(
+    constants: Sequence[Const | None], operands: Sequence[Expr], lanes: int
+) -> list[Expr]:
+    """Constants, and the operands in the places of those that are ``None``, in all lanes."""
+    rest = iter(operands)
+    full = [next(rest) if constant is None else constant for constant in constants]
+    return [spread(operand, lanes) for operand in full]
 
 
 _EVALUATED: dict[Op, Callable[..., Any]] = {
@@ -152,17 +165,19 @@ _EVALUATED: dict[Op, Callable[..., Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Called(Formula):
-    """A function of one operand."""
+    """A function or a choice, on constants, and on operands where the constant is ``None``."""
 
-    function: Function
+    function: Function | Choosing
+    constants: tuple[Const | None, ...]
+    lanes: int
 
     def __call__(self, *operands: Expr) -> Expr:
-        return self.function.expression(*operands)
+        return self.function.expression(*_in_place(self.constants, operands, self.lanes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compute(DiagramBlock):
-    """An operator or a function on streams of values, and on a constant for each of ``constants``.
+    """An operator, function or choice on streams, and on a constant for each of ``constants``.
 
     Streams take the places of constants that are ``None``, in order; their N stand for the numbers
     in ``absent``, or for zero.  Where there is no result the output is N if ``optional``, else
@@ -171,7 +186,7 @@ class Compute(DiagramBlock):
 
     kind = BlockKind.COMPUTE
 
-    operator: Op | Function
+    operator: Operator
     constants: tuple[float | int | None, ...]
     absent: tuple[TypedNumber | None, ...] = ()
     lanes: int = 1
@@ -192,6 +207,7 @@ class Compute(DiagramBlock):
                 EmptyOperand.ANY: any(empty),
                 EmptyOperand.ALL: all(empty),
                 EmptyOperand.FIRST: empty[0],
+                EmptyOperand.CHOICE: any(empty[:-1]) and empty[-1],
             }
             if nothing[self.lost]:
                 return None if self.optional else zero
@@ -204,9 +220,9 @@ class Compute(DiagramBlock):
                 for default in self.constants
             ]
             with np.errstate(all="ignore"):
-                if isinstance(self.operator, Function):
-                    return evaluate(self.operator, *full)[()]
-                return _EVALUATED[self.operator](*full)
+                if isinstance(self.operator, Op):
+                    return _EVALUATED[self.operator](*full)
+                return evaluate(self.operator, *full)[()]
 
         return (each(apply, operands[0].depth, *operands),)
 
@@ -219,12 +235,13 @@ class Compute(DiagramBlock):
             EmptyOperand.ANY: any_holds,
             EmptyOperand.ALL: all_hold,
             EmptyOperand.FIRST: _first,
+            EmptyOperand.CHOICE: _last_and_another,
         }[self.lost]
         absent = self.absent or [None] * len(operands)
         block = Alu(
-            function=_Called(self.operator)
-            if isinstance(self.operator, Function)
-            else _Applied(self.operator, constants, self.lanes),
+            function=_Applied(self.operator, constants, self.lanes)
+            if isinstance(self.operator, Op)
+            else _Called(self.operator, constants, self.lanes),
             missing=tuple(
                 graph.zero(lanes)
                 if constant is None

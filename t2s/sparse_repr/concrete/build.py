@@ -78,6 +78,7 @@ from t2s.sparse_repr.notation.ir import (
     ADDITIVE,
     Access,
     Assignment,
+    Choice,
     Combine,
     Expression,
     Negative,
@@ -681,5 +682,9 @@ def _replace_sums(
             return Negative(value=_replace_sums(value.value, place, everywhere))
         case Unary() if everywhere:
             return replace(value, value=_replace_sums(value.value, place, everywhere))
+        case Choice() if everywhere:
+            parts = (value.condition, value.value, value.otherwise)
+            condition, inner, other = (_replace_sums(part, place, everywhere) for part in parts)
+            return Choice(condition=condition, value=inner, otherwise=other)
         case _:
             return value

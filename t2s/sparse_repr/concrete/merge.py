@@ -27,6 +27,7 @@ from t2s.sparse_repr.concrete.ir import (
 from t2s.sparse_repr.formats import Format
 from t2s.sparse_repr.notation.ir import (
     Access,
+    Choice,
     Combine,
     Expression,
     Negative,
@@ -99,6 +100,20 @@ def _support(value: Expression, variable: str, semiring: Semiring) -> Iterator[M
             else:
                 yield from _support(left, variable, semiring)
                 yield from _support(right, variable, semiring)
+        case Choice(condition=condition, value=inner, otherwise=other):
+            if elsewhere(condition, variable, semiring) is not Rest.ZERO:
+                for part in (condition, inner, other):
+                    yield from _support(part, variable, semiring)
+                return
+            # where the condition is zero the value counts for nothing, but its levels are followed
+            is_zero = elsewhere(value, variable, semiring) is Rest.ZERO
+            chosen = (
+                merge_of(inner, variable, semiring)
+                if is_zero
+                else either(*_support(inner, variable, semiring), everything=True)
+            )
+            yield both(merge_of(condition, variable, semiring), chosen)
+            yield from _support(other, variable, semiring)
         case _:
             raise ValueError("sums are loops in concrete index notation")
 

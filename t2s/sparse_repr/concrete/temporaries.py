@@ -38,7 +38,7 @@ from t2s.sparse_repr.concrete.merge import (
 )
 from t2s.sparse_repr.formats import Format, Part
 from t2s.sparse_repr.levels import Compressed, Dense, Level
-from t2s.sparse_repr.notation.ir import Access, Assignment, Combine, Sum, Unary, accesses
+from t2s.sparse_repr.notation.ir import Access, Assignment, Choice, Combine, Sum, Unary, accesses
 from t2s.sparse_repr.semiring import PLUS_TIMES
 
 LoopsOf = Callable[[Assignment], Sequence[str]]
@@ -194,7 +194,7 @@ def _is_linear(term: object) -> bool:
     match term:
         case Combine(operator=operator):
             return operator in (Op.ADD, Op.SUBTRACT, Op.MULTIPLY)
-    return not isinstance(term, Unary)
+    return not isinstance(term, Unary | Choice)
 
 
 def _dense_levels(

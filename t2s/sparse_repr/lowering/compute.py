@@ -10,11 +10,12 @@ from t2s.core.ops import Op
 from t2s.sparse_repr.blocks.alu import Compute, EmptyOperand, Fill, LoadValues, Spread, SumLanes
 from t2s.sparse_repr.blocks.droppers import CoordinateDropper, ValueDropper, ZeroDropper
 from t2s.sparse_repr.blocks.reducers import EmptyFiber, ReduceLists, ReducePoints
-from t2s.sparse_repr.functions import Function
+from t2s.sparse_repr.functions import Choosing, Operator
 from t2s.sparse_repr.lowering.diagram import DiagramWire, TokenKind
 from t2s.sparse_repr.lowering.scope import Blocks, LoopLevel, NestScope
 from t2s.sparse_repr.notation.ir import (
     Access,
+    Choice,
     Combine,
     Expression,
     Negative,
@@ -115,6 +116,8 @@ def _value(scope: NestScope, value: Expression, marked: bool = False) -> _Value:
             lost = EmptyOperand.ANY if strict else EmptyOperand.ALL
             absent = None if strict else _absent(value, semiring)
             return _alu(scope, function, (operand,), lost, marked, absent)
+        case Choice():
+            return _chosen(scope, value, marked)
         case Combine(operator=Op.MULTIPLY, left=left, right=right) if is_strict(value, semiring):
             both = tuple(
                 _value(scope, operand, vanishes(operand, semiring)) for operand in (left, right)
@@ -130,6 +133,21 @@ def _value(scope: NestScope, value: Expression, marked: bool = False) -> _Value:
             )
         case _:
             raise ValueError("sums are loops in concrete index notation")
+
+
+def _chosen(scope: NestScope, choice: Choice, marked: bool) -> _Value:
+    """The values of a choice: N where condition or value are not stored, and the other is not."""
+    semiring = scope.semiring
+    parts = (choice.condition, choice.value, choice.otherwise)
+    strict = vanishes(choice.condition, semiring) and vanishes(choice, semiring)
+    if not strict:
+        values = tuple(_value(scope, part, marked) for part in parts)
+        absent = _absent(choice, semiring)
+        return _alu(scope, Choosing.WHERE, values, EmptyOperand.ALL, marked, absent)
+    values = tuple(_value(scope, part, vanishes(part, semiring)) for part in parts)
+    has_other = isinstance(values[2].operand, DiagramWire)
+    lost = EmptyOperand.CHOICE if has_other else EmptyOperand.ANY
+    return _alu(scope, Choosing.WHERE, values, lost, marked)
 
 
 def _check_sure(scope: NestScope, value: Unary) -> None:
@@ -191,7 +209,7 @@ def _load(scope: NestScope, access: Access) -> DiagramWire:
 
 def _alu(
     scope: NestScope,
-    operator: Op | Function,
+    operator: Operator,
     operands: tuple[_Value, ...],
     lost: EmptyOperand,
     marked: bool,
@@ -203,6 +221,7 @@ def _alu(
     matters = {
         EmptyOperand.ANY: any(may_lack),
         EmptyOperand.FIRST: operands[0].optional,
+        EmptyOperand.CHOICE: any(may_lack[:-1]) and may_lack[-1],
         EmptyOperand.ALL: marked and all(may_lack),
         EmptyOperand.NEVER: False,
     }

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from t2s.core.ops import OPERATORS, Op
-from t2s.sparse_repr.functions import Function
+from t2s.sparse_repr.functions import Operator
 from t2s.sparse_repr.functions import evaluate as evaluate_operator
 from t2s.sparse_repr.notation.ir import (
     Access,
@@ -122,7 +122,7 @@ class _Arrays(StoredValues[_NamedAxes, _NamedAxes]):
         where = None if stored is None else diagonal(stored)
         return StoredValue(diagonal(self.arrays[access.tensor]), where)
 
-    def apply(self, operator: Op | Function, *operands: _NamedAxes) -> _NamedAxes:
+    def apply(self, operator: Operator, *operands: _NamedAxes) -> _NamedAxes:
         return _elementwise(partial(evaluate_operator, operator), *operands)
 
     def zero_unless(self, where: _NamedAxes, value: _NamedAxes) -> _NamedAxes:

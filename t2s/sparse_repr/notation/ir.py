@@ -67,6 +67,18 @@ class Unary(Term):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Choice(Term):
+    """``where(M(i,j), x, y)``: x where the condition is not zero, and y elsewhere.
+
+    A condition that is not stored is zero.
+    """
+
+    condition: Expression
+    value: Expression
+    otherwise: Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sum(Term):
     """The sum of an expression over index variables."""
 
@@ -126,7 +138,7 @@ class Over(Term):
     value: Expression
 
 
-Expression = Access | Number | Combine | Negative | Unary | Sum | OfRow | Extent | Over
+Expression = Access | Number | Combine | Negative | Unary | Choice | Sum | OfRow | Extent | Over
 """What may be written; what kernels compute has no ``OfRow`` and no ``Extent`` any more."""
 
 ADDITIVE = (Op.ADD, Op.SUBTRACT)
@@ -202,6 +214,10 @@ def free_variables(value: Expression) -> tuple[str, ...]:
             names = free_variables(inner)
         case Combine(left=left, right=right):
             names = (*free_variables(left), *free_variables(right))
+        case Choice(condition=condition, value=inner, otherwise=other):
+            names = tuple(
+                name for part in (condition, inner, other) for name in free_variables(part)
+            )
         case Sum(variables=summed, value=inner):
             names = tuple(name for name in free_variables(inner) if name not in summed)
         case _:
@@ -247,6 +263,8 @@ def _print(value: Expression, level: int) -> str:
         case Unary(function=function, value=inner, stored=stored):
             text = f"{function.value}({_print(inner, 0)})"
             return f"stored({text})" if stored else text
+        case Choice(condition=condition, value=inner, otherwise=other):
+            return f"where({', '.join(_print(part, 0) for part in (condition, inner, other))})"
         case Sum(variables=variables, value=inner):
             return f"sum({','.join(variables)}, {_print(inner, 0)})"
         case OfRow(function=function, variables=variables, value=inner):

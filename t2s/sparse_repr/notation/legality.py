@@ -14,6 +14,7 @@ from t2s.sparse_repr.notation.ir import (
     EXTREMES,
     Access,
     Assignment,
+    Choice,
     Combine,
     Expression,
     Extent,
@@ -45,8 +46,21 @@ def make_assignment(
     _check_orders(result, value, tensors, text, location)
     _check_sums(result, value, text, location)
     _check_scalars(result, value, text, location)
+    _check_conditions(value, text, location)
     summed = with_sums(value, result.variables)
     return Assignment(result=result, value=summed, tensors=tensors, location=location)
+
+
+def _check_conditions(value: Expression, text: str, location: SourceLocation | None) -> None:
+    """Check that conditions depend on tensors."""
+    for term in walk(value):
+        if isinstance(term, Choice) and not accesses(term.condition):
+            raise UserError(
+                f"the condition of {print_expression(term)} is a constant",
+                location=location,
+                expected="a condition that reads a tensor, as in where(M(i,j), A(i,j), 0)",
+                given=text,
+            )
 
 
 def _check_scalars(
@@ -112,6 +126,8 @@ def check_sums_are_clear(
                 bound = (*bound, *variables)
             case Unary(value=inner, stored=False):
                 check(part, free_variables(inner), term, bound)
+            case Choice():
+                check(part, free_variables(part), term, bound)
             case Combine(operator=operator) if extremes and operator in EXTREMES:
                 check(part, free_variables(part), term, bound)
             case Combine(operator=Op.DIVIDE, right=right) if extremes:
@@ -122,7 +138,10 @@ def check_sums_are_clear(
             visit(child, term, bound)
 
     def check(
-        part: Unary | Combine, names: tuple[str, ...], term: Expression, bound: tuple[str, ...]
+        part: Unary | Choice | Combine,
+        names: tuple[str, ...],
+        term: Expression,
+        bound: tuple[str, ...],
     ) -> None:
         known = (*result.variables, *kept, *bound)
         outside = free_variables(with_part(term, part, Number(value=0)))
@@ -245,10 +264,12 @@ def with_semiring(assignment: Assignment, semiring: Semiring) -> Assignment:
                 hint="t2s.sparse.program takes them as a text, or as a list of assigned tensors",
             )
         lost = isinstance(term, Combine) and term.operator in (Op.SUBTRACT, Op.DIVIDE)
-        if semiring != PLUS_TIMES and (lost or isinstance(term, Negative | Unary)):
+        if semiring != PLUS_TIMES and (lost or isinstance(term, Negative | Unary | Choice)):
             lacking = (
                 f"no {term.function.value}"
                 if isinstance(term, Unary)
+                else "no where"
+                if isinstance(term, Choice)
                 else "no differences and no quotients"
             )
             raise UserError(

@@ -16,6 +16,7 @@ from t2s.sparse_repr.notation.ir import (
     LEAST_VARIANCE,
     Access,
     Assignment,
+    Choice,
     Combine,
     Expression,
     Extent,
@@ -206,6 +207,8 @@ class _Parser:
             return self._extreme(_EXTREMES[name.text])
         if name.text in _FUNCTIONS and self._next() == "(":
             return Unary(function=_FUNCTIONS[name.text], value=self._only_operand(name))
+        if name.text == "where" and self._next() == "(":
+            return self._choice()
         if name.text == "stored" and self._next() == "(":
             return stored_only(self._only_operand(name), self.location)
         if name.text == "sum" and self._next() == "(":
@@ -283,6 +286,17 @@ class _Parser:
         self._take(", or )", ")")
         return value
 
+    def _choice(self) -> Expression:
+        """``where(condition, value, otherwise)``."""
+        self._take("", "(")
+        condition = self._sum()
+        self._take("an operator, or a comma and the value where it is not zero", ",")
+        value = self._sum()
+        self._take("an operator, or a comma and the value elsewhere", ",")
+        otherwise = self._sum()
+        self._take("an operator or )", ")")
+        return Choice(condition=condition, value=value, otherwise=otherwise)
+
     def _access(self, name: _Token) -> Access:
         variables: list[str] = []
         if self._next() == "(":
@@ -291,7 +305,7 @@ class _Parser:
                 variables.append(self._take("an index variable", "name").text)
                 if self._next() == "(":
                     self.at = self.tokens.index(name)
-                    known = ", ".join((*_EXTREMES, *_FUNCTIONS, "stored"))
+                    known = ", ".join((*_EXTREMES, *_FUNCTIONS, "where", "stored"))
                     rows = ", ".join(f"{row}(k; ...)" for row in _ROW_FUNCTIONS)
                     raise self._error(
                         f"the variable that it is along, as in {name.text}(k; ...)"

@@ -24,9 +24,10 @@ import numpy as np
 
 from t2s.core.ops import Op, accepts
 from t2s.core.types import Type
-from t2s.sparse_repr.functions import Function, evaluate
+from t2s.sparse_repr.functions import Choosing, Operator, evaluate
 from t2s.sparse_repr.notation.ir import (
     Access,
+    Choice,
     Combine,
     Expression,
     Extent,
@@ -78,6 +79,17 @@ def elsewhere(
             if stored and operand is Rest.ZERO:
                 return Rest.ZERO
             return _applied(function, (operand,), semiring)
+        case Choice(condition=condition, value=inner, otherwise=otherwise):
+            chosen, rest = (
+                _applied(Choosing.WHERE, (_typed(1), part, part), semiring)  # 0 is zero
+                for part in (elsewhere(part, variable, semiring) for part in (inner, otherwise))
+            )
+            decides = elsewhere(condition, variable, semiring)
+            if decides is Rest.ZERO or chosen == rest:
+                return rest
+            if decides is Rest.UNKNOWN:
+                return Rest.UNKNOWN
+            return _applied(Choosing.WHERE, (decides, chosen, rest), semiring)
         case Sum(value=inner):
             term = elsewhere(inner, variable, semiring)
             return term if term is Rest.ZERO else Rest.UNKNOWN
@@ -120,7 +132,7 @@ def _typed_as(number: float | int, _: str) -> TypedNumber:
 
 
 def _applied(
-    operator: Op | Function, operands: tuple[Rest | TypedNumber, ...], semiring: Semiring
+    operator: Operator, operands: tuple[Rest | TypedNumber, ...], semiring: Semiring
 ) -> Rest | TypedNumber:
     """An operator on numbers, in every type: zero only if it is that in all of them."""
     if Rest.UNKNOWN in operands:
@@ -133,13 +145,13 @@ def _applied(
 
 
 @lru_cache(maxsize=256)
-def _of_zeros(operator: Op | Function, count: int, semiring: Semiring) -> Rest | TypedNumber:
+def _of_zeros(operator: Operator, count: int, semiring: Semiring) -> Rest | TypedNumber:
     """An operator on zeros alone; cached, because every merge lattice asks for it."""
     return _of_numbers(operator, [_typed(semiring.zero)] * count, semiring)
 
 
 def _of_numbers(
-    operator: Op | Function, operands: Sequence[Rest | TypedNumber], semiring: Semiring
+    operator: Operator, operands: Sequence[Rest | TypedNumber], semiring: Semiring
 ) -> Rest | TypedNumber:
     results: list[tuple[Type, Any]] = []
     for type in TYPES:
@@ -197,8 +209,8 @@ class StoredValues(ABC, Generic[Value, Where]):
         """An operand; the zero of the semiring where it stores nothing."""
 
     @abstractmethod
-    def apply(self, operator: Op | Function, *operands: Value) -> Value:
-        """An operator, already that of the semiring, or a function."""
+    def apply(self, operator: Operator, *operands: Value) -> Value:
+        """An operator, already that of the semiring, a function, or a choice."""
 
     @abstractmethod
     def zero_unless(self, where: Where, value: Value) -> Value:
@@ -240,6 +252,9 @@ class StoredValues(ABC, Generic[Value, Where]):
                 return StoredValue(result, operand.there)
             case Combine(operator=operator, left=left, right=right):
                 return self._combined(value, operator, self.value(left), self.value(right))
+            case Choice(condition=condition, value=inner, otherwise=other):
+                parts = self.value(condition), self.value(inner), self.value(other)
+                return self._chosen(value, *parts)
         raise TypeError(f"{value} has no operator")
 
     def _combined(
@@ -259,7 +274,22 @@ class StoredValues(ABC, Generic[Value, Where]):
             return StoredValue(self.zero_unless(presence, result), presence)
         return StoredValue(result, self._any_of(left.stored, right.stored), self.vanishes(term))
 
-    def vanishes(self, term: Combine | Unary) -> bool:
+    def _chosen(
+        self,
+        term: Choice,
+        condition: StoredValue[Value, Where],
+        value: StoredValue[Value, Where],
+        otherwise: StoredValue[Value, Where],
+    ) -> StoredValue[Value, Where]:
+        result = self.apply(Choosing.WHERE, condition.value, value.value, otherwise.value)
+        if not (condition.vanishes and self.vanishes(term)):
+            stored = self._any_of(self._any_of(condition.stored, value.stored), otherwise.stored)
+            return StoredValue(result, stored, self.vanishes(term))
+        needed = [part.there for part in (condition, value) if part.there is not None]
+        chosen = reduce(self.both, needed) if needed else None
+        return StoredValue(result, self._any_of(chosen, otherwise.stored))
+
+    def vanishes(self, term: Combine | Unary | Choice) -> bool:
         """Whether an expression is zero where none of its operands stores anything."""
         return vanishes(term, self.semiring)
 

@@ -21,6 +21,7 @@ from t2s.sparse_repr.notation.ir import (
     LEAST_VARIANCE,
     Access,
     Assignment,
+    Choice,
     Combine,
     Expression,
     Negative,
@@ -86,6 +87,20 @@ def minimum(left: Operand, right: Operand) -> Notation:
 def maximum(left: Operand, right: Operand) -> Notation:
     """The larger of two operands, at least one of which is notation."""
     return _combine(Op.MAXIMUM, left, right)
+
+
+def where(condition: Operand, value: Operand, otherwise: Operand) -> Notation:
+    """The value where a condition is not zero, and the other one elsewhere, as ``numpy.where``.
+
+    ``where(M[i, j], A[i, j], 0)``: a condition that is not stored is zero, so the result has
+    what both M and A store.
+    """
+    location = user_location()
+    parts = [_notation(part, location) for part in (condition, value, otherwise)]
+    tensors = _all_tensors(parts, location)
+    decides, chosen, other = (part.value for part in parts)
+    choice = Choice(condition=decides, value=chosen, otherwise=other)
+    return Notation(choice, tensors)
 
 
 def _called(function: Function, operand: Operand) -> Notation:
@@ -369,11 +384,19 @@ def _notation(value: Operand, location: SourceLocation) -> Notation:
 def _combine(operator: Op, left: Operand, right: Operand) -> Notation:
     location = user_location()
     one, other = _notation(left, location), _notation(right, location)
-    for name in one.tensors.keys() & other.tensors.keys():
-        if one.tensors[name] is not other.tensors[name]:
-            raise _same_name(one.tensors[name], other.tensors[name], location)
     value = Combine(operator=operator, left=one.value, right=other.value)
-    return Notation(value, {**one.tensors, **other.tensors})
+    return Notation(value, _all_tensors((one, other), location))
+
+
+def _all_tensors(parts: Sequence[Notation], location: SourceLocation) -> dict[str, Tensor]:
+    """The tensors of several expressions, which have names of their own."""
+    tensors: dict[str, Tensor] = {}
+    for part in parts:
+        for name, tensor in part.tensors.items():
+            known = tensors.setdefault(name, tensor)
+            if known is not tensor:
+                raise _same_name(known, tensor, location)
+    return tensors
 
 
 def _same_name(one: Tensor, other: Tensor, location: SourceLocation) -> UserError:

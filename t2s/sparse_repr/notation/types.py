@@ -21,6 +21,7 @@ from t2s.core.walk import walk
 from t2s.sparse_repr.notation.ir import (
     Access,
     Assignment,
+    Choice,
     Combine,
     Expression,
     Extent,
@@ -170,6 +171,9 @@ def constants(value: Expression, semiring: Semiring) -> Iterator[float | int]:
         case Combine(left=left, right=right):
             yield from constants(left, semiring)
             yield from constants(right, semiring)
+        case Choice(condition=condition, value=inner, otherwise=other):
+            for part in (condition, inner, other):
+                yield from constants(part, semiring)
         case Negative(value=inner) | Unary(value=inner) | Sum(value=inner):
             yield from constants(inner, semiring)
         case Over(semiring=other, value=inner):
@@ -190,7 +194,7 @@ def constant(value: Expression, semiring: Semiring) -> float | int | None:
             if one is None or other is None:
                 return None
             return combined(semiring.operator(operator), one, other)
-        case Access() | Unary() | Sum() | OfRow() | Extent() | Over():
+        case Access() | Unary() | Choice() | Sum() | OfRow() | Extent() | Over():
             return None
 
 

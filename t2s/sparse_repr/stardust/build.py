@@ -52,6 +52,7 @@ from t2s.sparse_repr.formats import Format, dense
 from t2s.sparse_repr.notation.ir import (
     Access,
     Assignment,
+    Choice,
     Combine,
     Expression,
     Sum,
@@ -493,9 +494,10 @@ def check_supported(assignment: Assignment, schedule: Schedule) -> None:
                 location=assignment.location,
                 expected="additions, subtractions and products",
             )
-        if isinstance(term, Unary):
+        if isinstance(term, Unary | Choice):
+            name = term.function.value if isinstance(term, Unary) else "where"
             raise UnsupportedError(
-                f"Capstan does not compute {term.function.value}",
+                f"Capstan does not compute {name}",
                 location=assignment.location,
                 expected="additions, subtractions and products",
             )

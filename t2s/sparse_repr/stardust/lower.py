@@ -33,7 +33,7 @@ from t2s.sparse_repr.concrete.ir import (
     result_of,
 )
 from t2s.sparse_repr.concrete.merge import Leaf
-from t2s.sparse_repr.functions import Function
+from t2s.sparse_repr.functions import Operator
 from t2s.sparse_repr.notation.ir import Access, print_expression
 from t2s.sparse_repr.notation.support import StoredValue, StoredValues
 from t2s.sparse_repr.semiring import PLUS_TIMES
@@ -406,10 +406,10 @@ class _PatternValues(StoredValues[Expr, BitSet]):
     def number(self, number: float | int) -> Expr:
         return const(number, self.operands.type)
 
-    def apply(self, operator: Op | Function, *operands: Expr) -> Expr:
-        if isinstance(operator, Function):
-            return operator.expression(*operands)
-        return apply(operator, *operands)
+    def apply(self, operator: Operator, *operands: Expr) -> Expr:
+        if isinstance(operator, Op):
+            return apply(operator, *operands)
+        return operator.expression(*operands)
 
     def both(self, one: BitSet, other: BitSet) -> BitSet:
         return intersected(one, other)
