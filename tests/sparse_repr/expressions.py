@@ -53,10 +53,15 @@ def formats(draw: st.DrawFn, order: int, kinds: str) -> Format:
 def expressions(
     draw: st.DrawFn, leaves: tuple[str, ...], depth: int, functions: Sequence[str] = ()
 ) -> str:
-    """Sums, products and, rarely, quotients and functions of accesses and small numbers."""
+    """Sums, products and, rarely, quotients, functions and choices of accesses and numbers."""
     if depth == 0:
         number = draw(st.integers(0, 9)) == 0
         return str(draw(st.integers(1, 4))) if number else draw(st.sampled_from(leaves))
+    if functions and draw(st.integers(0, 9)) == 0:
+        parts = [draw(expressions(leaves, depth - 1, functions)) for _ in range(2)]
+        condition = draw(st.sampled_from(leaves))
+        condition = f"({condition}-{draw(st.integers(1, 8))})" if draw(st.booleans()) else condition
+        return f"where({condition},{parts[0]},{draw(st.sampled_from(('0', parts[1])))})"
     if functions and draw(st.integers(0, 7)) == 0:
         inner = draw(expressions(leaves, depth - 1, functions))
         call = f"{draw(st.sampled_from(functions))}({inner})"

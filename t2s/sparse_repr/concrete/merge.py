@@ -105,15 +105,15 @@ def _support(value: Expression, variable: str, semiring: Semiring) -> Iterator[M
                 for part in (condition, inner, other):
                     yield from _support(part, variable, semiring)
                 return
-            # where the condition is zero the value counts for nothing, but its levels are followed
-            is_zero = elsewhere(value, variable, semiring) is Rest.ZERO
-            chosen = (
-                merge_of(inner, variable, semiring)
-                if is_zero
-                else either(*_support(inner, variable, semiring), everything=True)
-            )
-            yield both(merge_of(condition, variable, semiring), chosen)
-            yield from _support(other, variable, semiring)
+            bounds = merge_of(condition, variable, semiring)
+            others = tuple(_support(other, variable, semiring))
+            if others or elsewhere(value, variable, semiring) is not Rest.ZERO:
+                # a value that is not stored hides others: it bounds nothing, but is followed
+                chosen = either(*_support(inner, variable, semiring), everything=True)
+            else:
+                chosen = merge_of(inner, variable, semiring)
+            yield both(bounds, chosen)
+            yield from others
         case _:
             raise ValueError("sums are loops in concrete index notation")
 

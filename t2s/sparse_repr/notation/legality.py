@@ -122,9 +122,11 @@ def check_sums_are_clear(
         match part:
             case OfRow():
                 return  # its operand is a statement of its own
+            case Unary(stored=True):
+                return  # it has no sums inside
             case Sum(variables=variables):
                 bound = (*bound, *variables)
-            case Unary(value=inner, stored=False):
+            case Unary(value=inner):
                 check(part, free_variables(inner), term, bound)
             case Choice():
                 check(part, free_variables(part), term, bound)

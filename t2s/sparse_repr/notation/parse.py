@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from t2s.core.errors import UserError
@@ -207,6 +208,8 @@ class _Parser:
             return self._extreme(_EXTREMES[name.text])
         if name.text in _FUNCTIONS and self._next() == "(":
             return Unary(function=_FUNCTIONS[name.text], value=self._only_operand(name))
+        if name.text == "inf" and self._next() != "(":
+            return Number(value=inf)
         if name.text == "where" and self._next() == "(":
             return self._choice()
         if name.text == "stored" and self._next() == "(":
