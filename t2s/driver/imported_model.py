@@ -61,7 +61,13 @@ class ImportedModel(NotebookDisplay):
 
         Raises ``UserError`` for inputs that are missing, or have another shape.
         """
-        return {**self.weights, **self._arrays(inputs, by_tensor=True)}
+        arrays = self._arrays(inputs)
+        read = {
+            tensor: arrays[name].reshape(self.shapes[tensor])
+            for name, (tensor, _) in self._statements.inputs.items()
+            if tensor in self.shapes
+        }
+        return {**self.weights, **read}
 
     def outputs(self, result: Mapping[str, Any]) -> dict[str, Array]:
         """The outputs of the model, by its names and in its shapes, of a result of the program."""
@@ -76,9 +82,10 @@ class ImportedModel(NotebookDisplay):
 
     def expected(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         """The outputs that the model itself gives, by ONNX's reference or by PyTorch."""
-        return dict(self._expected(self._arrays(inputs, by_tensor=False)))
+        return dict(self._expected(self._arrays(inputs)))
 
-    def _arrays(self, inputs: Mapping[str, Any], *, by_tensor: bool) -> dict[str, Array]:
+    def _arrays(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
+        """The inputs of the model as arrays.  Raises ``UserError`` unless they are as it says."""
         missing = [name for name in self.inputs if name not in inputs]
         unknown = [name for name in inputs if name not in self.inputs]
         if missing or unknown:
@@ -89,7 +96,7 @@ class ImportedModel(NotebookDisplay):
                 given=", ".join(map(str, inputs)) or "nothing",
             )
         arrays = {}
-        for name, (tensor, shape) in self._statements.inputs.items():
+        for name, shape in self.inputs.items():
             array = np.asarray(inputs[name])
             if array.shape != shape:
                 raise UserError(
@@ -98,9 +105,7 @@ class ImportedModel(NotebookDisplay):
                     expected=f"an array of shape {shape}",
                     given=f"one of shape {array.shape}",
                 )
-            arrays[tensor if by_tensor else name] = (
-                array.reshape(self.shapes[tensor]) if by_tensor else array
-            )
+            arrays[name] = array
         return arrays
 
 

@@ -16,17 +16,17 @@ import numpy as np
 from t2s.core.location import SourceLocation
 from t2s.core.walk import Term, walk
 from t2s.sparse_repr.formats import Format, Part
-from t2s.sparse_repr.functions import evaluate
 from t2s.sparse_repr.notation.ir import (
     Access,
+    Choice,
     Expression,
     Sum,
     Unary,
     accesses,
     print_expression,
 )
-from t2s.sparse_repr.notation.support import vanishes
-from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
+from t2s.sparse_repr.notation.support import elsewhere, vanishes
+from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring, TypedNumber
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,7 +347,7 @@ def print_program(program: ConcreteProgram) -> str:
 
 
 def _functions_of_nothing(program: ConcreteProgram) -> Iterator[str]:
-    """The functions that are not zero where their operands, which are sparse, store nothing."""
+    """Functions and choices that are not zero where their operands, which are sparse, are not."""
     formats = {tensor.name: tensor.format for tensor in program.tensors}
     formats |= {view.source: view.format for view in program.views}
     semiring = program.semiring
@@ -355,21 +355,25 @@ def _functions_of_nothing(program: ConcreteProgram) -> Iterator[str]:
     values += [] if program.value is None else [program.value]
     for value in values:
         everywhere = "" if vanishes(value, semiring) else ", so all coordinates are visited"
-        for term in dict.fromkeys(term for term in walk(value) if isinstance(term, Unary)):
-            if term.stored or term.function.keeps_zero:
-                continue
+        for term in dict.fromkeys(walk(value)):
+            match term:
+                case Unary(value=operand):
+                    decides = operand
+                case Choice(condition=decides):
+                    pass
+                case _:
+                    continue
+            number = elsewhere(term, None, semiring)
             names = dict.fromkeys(
                 access.tensor
-                for access in accesses(term.value)
+                for access in accesses(decides)
                 if access.tensor in formats
                 and not all(level.full for level in formats[access.tensor].levels)
             )
-            if names and vanishes(term.value, semiring):
-                with np.errstate(all="ignore"):
-                    number = evaluate(term.function, np.float64(0))
+            if names and isinstance(number, TypedNumber) and vanishes(decides, semiring):
                 yield (
-                    f"{print_expression(term)} is {number:g} where {' and '.join(names)}"
-                    f" stores nothing{everywhere}"
+                    f"{print_expression(term)} is {number.of(np.dtype(np.float64)):g} where"
+                    f" {' and '.join(names)} stores nothing{everywhere}"
                 )
 
 

@@ -308,6 +308,18 @@ class _Node:
         return None if found is None else [int(each) for each in found]
 
 
+def _choice(node: _Node) -> Value:
+    """Where."""
+    return node.writer.choice(*(node.operand(at) for at in range(3)))
+
+
+def _is_zero(node: _Node) -> Value:
+    """Not, and Equal with zero, as masks are made."""
+    if node.has(1) and node.operand(1).number != 0:
+        raise NotExpressible("a comparison with something else than zero")
+    return node.writer.choice(node.operand(0), node.writer.number(0), node.writer.number(1))
+
+
 def _matrix_product(node: _Node) -> Value:
     return node.writer.matrix_product(node.name, node.operand(0), node.operand(1))
 
@@ -466,6 +478,7 @@ _READERS: Mapping[str, Callable[[_Node], Value]] = MappingProxyType(
         "Clip": _clip,
         "Dropout": _unchanged,
         "Einsum": _einsum,
+        "Equal": _is_zero,
         "Flatten": _flatten,
         "Gelu": _gelu,
         "Gemm": _affine,
@@ -474,6 +487,7 @@ _READERS: Mapping[str, Callable[[_Node], Value]] = MappingProxyType(
         "LogSoftmax": _log_softmax,
         "MatMul": _matrix_product,
         "Neg": _negative,
+        "Not": _is_zero,
         "Pow": _power,
         "ReduceSum": _reduction,
         "Reciprocal": _reciprocal,
@@ -482,5 +496,6 @@ _READERS: Mapping[str, Callable[[_Node], Value]] = MappingProxyType(
         "Squeeze": _squeeze,
         "Transpose": _transpose,
         "Unsqueeze": _unsqueeze,
+        "Where": _choice,
     }
 )

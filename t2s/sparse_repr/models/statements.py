@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import zip_longest
 from math import prod
 from typing import Any
@@ -31,6 +32,7 @@ from t2s.sparse_repr.models.axes import (
 )
 from t2s.sparse_repr.notation.ir import (
     Access,
+    Choice,
     Combine,
     Expression,
     Negative,
@@ -38,6 +40,7 @@ from t2s.sparse_repr.notation.ir import (
     OfRow,
     RowFunction,
     Unary,
+    accesses,
     print_expression,
 )
 
@@ -50,7 +53,7 @@ Variables = tuple[str, ...]
 _FUNCTIONS = (
     *(function.value for function in Function),
     *(function.value for function in RowFunction),
-    *("sum", "stored", "extent", "where"),
+    *("sum", "stored", "extent", "where", "inf"),
 )
 """Names that texts give to functions, so that no tensor can have them."""
 
@@ -64,8 +67,8 @@ class Value:
     """What an operation gives: its axes, and the formula for the variables of each.
 
     The formula also takes the variables of ``inner`` axes, which the value does not have any more.
-    ``name`` is what the model calls it.  ``tensor`` is the array that it is an element of, in
-    whatever order of axes.  ``number`` is that of a constant with one element.
+    ``name`` is what the model calls it.  ``tensor`` is the array that it is an element of, with its
+    axes in another order if ``transposed``.  ``number`` is that of a constant with one element.
     """
 
     axes: tuple[Axis, ...]
@@ -73,6 +76,7 @@ class Value:
     inner: tuple[Axis, ...] = ()
     name: str = "value"
     tensor: str | None = None
+    transposed: bool = False
     number: float | int | None = None
 
     @property
@@ -143,7 +147,7 @@ class StatementWriter:
         made = [statement.tensor for statement in self.statements]
         taken = [tensor for tensor, _ in self.outputs.values()]
         stored = value
-        if value.tensor not in made or value.tensor in taken:
+        if value.tensor not in made or value.tensor in taken or value.transposed:
             stored = self._assigned(name, value)
         assert stored.tensor is not None
         self.outputs[name] = stored.tensor, value.shape
@@ -172,18 +176,19 @@ class StatementWriter:
 
     def pointwise(self, operator: Op, left: Value, right: Value) -> Value:
         """An operator on two values, each of which is repeated along axes that it lacks."""
-        pairs = zip_longest(reversed(left.axes), reversed(right.axes), fillvalue=())
-        axes = tuple(reversed([_common(*pair) for pair in pairs]))
-        own, inside = len(axes), len(axes) + len(left.inner)
+        return _elementwise(
+            (left, right),
+            lambda one, other: Combine(operator=operator, left=one, right=other),
+        )
 
-        def formula(variables: Sequence[Variables]) -> Expression:
-            return Combine(
-                operator=operator,
-                left=left.formula([*_of(left, variables[:own]), *variables[own:inside]]),
-                right=right.formula([*_of(right, variables[:own]), *variables[inside:]]),
-            )
-
-        return Value(axes=axes, inner=(*left.inner, *right.inner), formula=formula)
+    def choice(self, condition: Value, value: Value, otherwise: Value) -> Value:
+        """A value where a condition is not zero, and another one elsewhere; repeated as needed."""
+        if condition.number is not None:
+            raise NotExpressible("a condition that is one number")
+        return _elementwise(
+            (condition, value, otherwise),
+            lambda decides, one, other: Choice(condition=decides, value=one, otherwise=other),
+        )
 
     def of_row(
         self,
@@ -310,7 +315,9 @@ class StatementWriter:
             return value.formula([back[at] for at in range(len(order))])
 
         axes = tuple(value.axes[at] for at in order)
-        return Value(axes=axes, formula=formula, tensor=value.tensor, number=value.number)
+        long = [at for at in order if leaves(value.axes[at])]
+        transposed = value.transposed or long != sorted(long)
+        return replace(value, axes=axes, formula=formula, transposed=transposed)
 
     def reshape(self, operand: Value, shape: Sequence[int]) -> Value:
         """The value with its elements in another shape, in the same order; -1 is what is left."""
@@ -328,7 +335,7 @@ class StatementWriter:
             names = iter([name for of_axis in variables for name in of_axis])
             return value.formula([tuple(next(names) for _ in leaves(axis)) for axis in value.axes])
 
-        return Value(axes=axes, formula=formula, tensor=value.tensor, number=value.number)
+        return replace(value, axes=axes, formula=formula)
 
     def stored(self, value: Value) -> Value:
         """A value as elements of a tensor, which is assigned if it is not one yet."""
@@ -339,24 +346,28 @@ class StatementWriter:
     # the program
 
     def finished(self) -> ModelStatements:
-        """The statements, with variables for all axes."""
+        """The statements, with variables for all axes, and the tensors that they have."""
         variables = _Variables(self.tensors)
-        lines = []
+        lines: list[str] = []
+        used: set[str] = set()
         for statement in self.statements:
             of_axes = variables.of_axes((*statement.value.axes, *statement.value.inner))
             names = [name for axis in of_axes[: len(statement.value.axes)] for name in axis]
             target = Access(tensor=statement.tensor, variables=tuple(names))
             value = statement.value.formula(of_axes)
+            used.update(access.tensor for access in (target, *accesses(value)))
             lines.append(f"{print_expression(target)} = {print_expression(value)}")
         shapes = {
             name: tuple(leaf.extent for axis in axes for leaf in leaves(axis))
             for name, axes in self.tensors.items()
+            if name in used
         }
+        weights = {name: array for name, array in self.weights.items() if name in used}
         return ModelStatements(
             text="\n".join(lines),
-            sparse=frozenset(self.sparse),
+            sparse=frozenset(self.sparse & used),
             shapes=shapes,
-            weights={name: array.reshape(shapes[name]) for name, array in self.weights.items()},
+            weights={name: array.reshape(shapes[name]) for name, array in weights.items()},
             inputs={
                 name: (tensor, tuple(map(extent_of, self.tensors[tensor])))
                 for name, tensor in self.inputs.items()
@@ -434,6 +445,21 @@ def _common(left: Axis, right: Axis) -> Axis:
         except NotAligned as error:
             raise NotExpressible(f"an axis that is divided in two ways: {error}") from None
     return left if leaves(left) else right
+
+
+def _elementwise(parts: Sequence[Value], combine: Callable[..., Expression]) -> Value:
+    """What ``combine`` makes of the elements of some values, each repeated along axes it lacks."""
+    columns = list(zip_longest(*(reversed(part.axes) for part in parts), fillvalue=()))
+    axes = tuple(reduce(_common, column) for column in reversed(columns))
+
+    def formula(variables: Sequence[Variables]) -> Expression:
+        own, inner = variables[: len(axes)], iter(variables[len(axes) :])
+        return combine(
+            *(part.formula([*_of(part, own), *(next(inner) for _ in part.inner)]) for part in parts)
+        )
+
+    inner = tuple(axis for part in parts for axis in part.inner)
+    return Value(axes=axes, inner=inner, formula=formula)
 
 
 def _of(value: Value, variables: Sequence[Variables]) -> list[Variables]:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import inf, sqrt
 from types import MappingProxyType
 from typing import Any
+
+import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
@@ -216,6 +218,24 @@ def _pointwise(node: _Node) -> Value:
     return node.writer.pointwise(_OPERATORS[node.operator], node.operand(0), right)
 
 
+def _choice(node: _Node) -> Value:
+    """``where(mask, x, y)``, and ``masked_fill(x, mask, y)`` with y where the mask is."""
+    operands = [node.operand(at) for at in range(3)]
+    if node.operator == "masked_fill":
+        operands = [operands[1], operands[2], operands[0]]
+    return node.writer.choice(*operands)
+
+
+def _is_zero(node: _Node) -> Value:
+    """Whether a mask is zero, or the contrary."""
+    if node.operator in ("eq", "ne") and node.argument(1) != 0:
+        raise NotExpressible("a comparison with something else than zero")
+    if node.operator == "bitwise_not" and str(node.node.meta["val"].dtype) != "torch.bool":
+        raise NotExpressible("the bits of integers")
+    numbers = node.writer.number(0), node.writer.number(1)
+    return node.writer.choice(node.operand(0), *numbers[:: -1 if node.operator == "ne" else 1])
+
+
 def _matrix_product(node: _Node) -> Value:
     return node.writer.matrix_product(node.name, node.operand(0), node.operand(1))
 
@@ -288,19 +308,29 @@ def _reduction(node: _Node) -> Value:
 def _attention(node: _Node) -> Value:
     """``scaled_dot_product_attention``, by its definition in the documentation of PyTorch."""
     query, keys, values = (node.operand(at) for at in range(3))
-    if node.argument(4, "dropout_p", 0.0) or node.argument(5, "is_causal", False):
-        raise NotExpressible("dropout, or a causal mask")
+    if node.argument(4, "dropout_p", 0.0):
+        raise NotExpressible("dropout")
     scale = node.argument(6, "scale") or 1 / sqrt(query.shape[-1])
     order = len(keys.axes)
     keys = node.writer.transpose(keys, (*range(order - 2), order - 1, order - 2))
     scores = node.writer.matrix_product(f"{node.name}_scores", query, keys)
     scores = node.writer.pointwise(Op.MULTIPLY, scores, node.writer.number(scale))
-    mask = node.optional(3, "attn_mask")
-    if mask is not None:
-        scores = node.writer.pointwise(Op.ADD, scores, mask)
+    given = node.argument(3, "attn_mask")
+    if node.argument(5, "is_causal", False):
+        seen = np.tril(np.ones((query.shape[-2], scores.shape[-1])))
+        scores = _masked(node, scores, node.writer.constant(f"{node.name}_causal", seen))
+    elif given is not None and str(given.meta["val"].dtype) == "torch.bool":
+        scores = _masked(node, scores, node.value(given))
+    elif given is not None:
+        scores = node.writer.pointwise(Op.ADD, scores, node.value(given))
     weights = node.writer.of_row(RowFunction.SOFTMAX, scores, [-1])
     weights = replace(weights, name=f"{node.name}_weights")
     return node.writer.matrix_product(node.name, weights, values)
+
+
+def _masked(node: _Node, scores: Value, mask: Value) -> Value:
+    """Scores where a mask is true; what it lacks has no weight."""
+    return node.writer.choice(mask, scores, node.writer.number(-inf))
 
 
 def _transpose(node: _Node) -> Value:
@@ -339,8 +369,10 @@ _READERS: Mapping[str, Callable[[_Node], Value]] = MappingProxyType(
         ),
         "addmm": _addmm,
         "einsum": _einsum,
+        **dict.fromkeys(("eq", "ne", "logical_not", "bitwise_not"), _is_zero),
         "gelu": _gelu,
         "layer_norm": _layernorm,
+        **dict.fromkeys(("where", "masked_fill"), _choice),
         "linear": _linear,
         "log_softmax": _log_softmax,
         "neg": _negative,

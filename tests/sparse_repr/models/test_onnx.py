@@ -185,6 +185,31 @@ OPERATIONS = {
         ],
         {},
     ),
+    "masks of a constant": (
+        [
+            node("Equal", ["c", "zero"], ["hidden"]),
+            node("Where", ["hidden", "low", "x"], ["w"]),
+            node("Softmax", ["w"], ["y"]),
+        ],
+        {"c": np.tri(3, 4), "zero": np.array(0.0), "low": np.array(-np.inf)},
+    ),
+    "a mask that is an input": (
+        [
+            node("Relu", ["x"], ["r"]),
+            node("Equal", ["r", "zero"], ["below"]),
+            node("Not", ["below"], ["above"]),
+            node("Where", ["above", "x", "c"], ["y"]),
+        ],
+        {"zero": np.array(0.0), "c": normal(3, 1)},
+    ),
+    "outputs that are transposed and reshaped": (
+        [
+            node("MatMul", ["x", "w"], ["h"]),
+            node("Transpose", ["h"], ["t"], perm=[1, 0, 2]),
+            node("Reshape", ["t", "joined"], ["y"]),
+        ],
+        {"w": normal(4, 5), "joined": np.array([3, 10])},
+    ),
     "outputs that are inputs": ([node("Identity", ["x"], ["y"])], {}),
 }
 
@@ -193,6 +218,18 @@ OPERATIONS = {
 def test_operations(name: str) -> None:
     nodes, weights = OPERATIONS[name]
     check(model(nodes, {"x": [2, 3, 4]}, ["y"], weights), {"x": normal(2, 3, 4)})
+
+
+def test_inputs_and_weights_that_nothing_reads() -> None:
+    proto = model(
+        [node("Relu", ["x"], ["y"])],
+        {"x": [2, 3], "z": [4]},
+        ["y"],
+        {"w": normal(5), "v": normal(2)},
+    )
+    imported = check(proto, {"x": normal(2, 3), "z": normal(4)})
+    assert imported.shapes == {"x": (2, 3), "y": (2, 3)}
+    assert not imported.weights
 
 
 def test_names_that_texts_cannot_have() -> None:

@@ -88,10 +88,29 @@ def test_a_graph_of_operators() -> None:
     assert read.sparse == {"layer_weight"}
 
 
+def test_masks_and_outputs_in_another_order() -> None:
+    read = statements_of_torch(
+        graph(
+            [
+                ("mask", "eq", ("x", 0), (4, 6)),
+                ("filled", "masked_fill", ("x", "mask", -1.5), (4, 6)),
+                ("y", "t", ("filled",), (6, 4)),
+            ]
+        ),
+        HERE,
+    )
+    assert read.text == (
+        "filled(i,j) = where(where(x(i,j), 0, 1), (-1.5), x(i,j))\ny(j,i) = filled(i,j)"
+    )
+    assert read.outputs == {"y": ("y", (6, 4))}
+
+
 def test_operators_that_are_refused() -> None:
     with pytest.raises(UserError, match="select is not an operation of index notation") as caught:
         statements_of_torch(graph([("y", "select", ("x", 0, 0), (6,))]), HERE)
     assert caught.match(r"in the order of the model: x, w, y \(this one\), output")
+    with pytest.raises(UserError, match="a comparison with something else than zero"):
+        statements_of_torch(graph([("y", "eq", ("x", 2), (4, 6))]), HERE)
     with pytest.raises(UserError, match="gelu by the error function"):
         statements_of_torch(graph([("y", "gelu", ("x",), (4, 6))]), HERE)
 
@@ -144,8 +163,38 @@ def test_exports() -> None:
             h = nn.functional.dropout(h, training=self.training)
             return torch.log_softmax(torch.mm(self.A, self.two(h)), -1)
 
+    class Masked(nn.Module):  # type: ignore[misc, name-defined]
+        """One head, of which the output is transposed."""
+
+        def __init__(self, kind: str) -> None:
+            super().__init__()
+            self.kind = kind
+            self.q, self.k, self.v = (nn.Linear(6, 6) for _ in range(3))
+            mask = torch.tril(torch.ones(5, 5, dtype=torch.bool))
+            mask[4, 1] = False
+            self.register_buffer("mask", mask)
+
+        def forward(self, x: Any) -> Any:
+            q, k, v = (part(x).view(5, 2, 3).transpose(0, 1) for part in (self.q, self.k, self.v))
+            attend, low = nn.functional.scaled_dot_product_attention, float("-inf")
+            scores = q @ k.transpose(1, 2)
+            match self.kind:
+                case "causal":
+                    return attend(q, k, v, is_causal=True).transpose(0, 1)
+                case "boolean":
+                    return attend(q, k, v, attn_mask=self.mask).transpose(0, 1)
+                case "where":
+                    scores = torch.where(self.mask, scores, low)
+                case "fill":
+                    scores = scores.masked_fill(self.mask == 0, low)
+                case "not":
+                    scores = scores.masked_fill(~self.mask, -1e9)
+            return (scores.softmax(-1) @ v).transpose(0, 1).reshape(5, 6)
+
     torch.manual_seed(0)
-    for module, shape in ((Decoder(), (1, 6, 8)), (Decoder(), (3, 6, 8)), (Graph(), (6, 5))):
+    masked = [(Masked(kind), (5, 6)) for kind in ("causal", "boolean", "where", "fill", "not")]
+    decoders = [(Decoder(), (1, 6, 8)), (Decoder(), (3, 6, 8))]
+    for module, shape in (*masked, *decoders, (Graph(), (6, 5))):
         argument = torch.randn(shape, dtype=torch.float64)
         imported = sparse.from_torch(module.double(), (argument,))
         inputs = {"x": argument.numpy()}
