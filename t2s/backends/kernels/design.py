@@ -307,6 +307,8 @@ def _check_machine(dialect: Dialect, node: Machine) -> list[str]:
     if node.endless:
         # the host waits for every kernel, and an autorun kernel must not access memory
         reasons[f"endless machines are {unsupported}"] = None
+    if node.interval > 1 or node.latency:
+        reasons[f"machines with an interval or a latency of their own are {unsupported}"] = None
     for memory in () if dialect.sparse else node.memories:
         reasons[f"sorted memories such as {memory.name!r} are {unsupported}"] = None
     for statement in node.statements():
