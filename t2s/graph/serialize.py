@@ -14,9 +14,11 @@ from typing import Any, cast
 from t2s.core.errors import UserError
 from t2s.core.expr import (
     Apply,
+    Arrange,
     Broadcast,
     Cast,
     Const,
+    Contract,
     CountBits,
     Index,
     Insert,
@@ -27,6 +29,7 @@ from t2s.core.expr import (
     RankBits,
     Read,
     ReduceLanes,
+    ReduceRows,
     Select,
     SetBits,
 )
@@ -74,6 +77,7 @@ FORMAT = 1
 _CLASSES: tuple[type[Any], ...] = (
     *(Apply, Broadcast, Cast, Const, Index, Insert, LaneNumbers, Local, Parameter, Read),
     *(CountBits, LowestBits, RankBits, ReduceLanes, Select, SetBits),
+    *(Arrange, Contract, ReduceRows),
     *(Let, Load, Receive, RegisterRead, RegisterWrite, Send, Store),
     *(Channel, Graph, Layout, Region, ScalarParameter, StreamType, Tensor),
     *(Loop, PEArray, Register, SpaceDimension),
