@@ -542,7 +542,7 @@ def _of_blocks(expr: BlockOperator, environment: dict[str, Array]) -> Array:
         case ReduceRows(operator=operator, value=value, type=type):
             rows = evaluate(value, environment).reshape(type.lanes, -1)
             return reduce_lanes(operator, type, rows)
-        case Contract(left=left, right=right, inner=inner):
+        case Contract(left=left, right=right):
             sides = (np.atleast_1d(evaluate(side, environment)) for side in (left, right))
             return _contracted(expr, *sides)
     raise TypeError(f"{expr.__class__.__name__} has no value here")
