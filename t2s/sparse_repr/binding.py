@@ -135,7 +135,7 @@ def _check_blocks(blocked: BlockedVariable, extent: int, program: ConcreteProgra
     name, size = blocked.variable, blocked.size
     if blocked.exact and extent % size:
         raise UserError(
-            f"the last block along {name} goes beyond its end, and what is computed there would count",
+            f"the last block along {name} goes beyond its end, and what is computed there counts",
             location=program.location,
             expected=f"an extent of {name} that is a multiple of {size}",
             given=f"{extent}",

@@ -246,7 +246,7 @@ def make_format(
 def as_format(
     given: object, *, what: str = "the tensor", location: SourceLocation | None = None
 ) -> Format:
-    """A format, or the one of a text: ``"ds"`` is CSR, ``"ds:1,0"`` CSC, ``"ds[4,4]"`` of blocks."""
+    """A format, or the one of a text: ``"ds"`` is CSR, ``"ds:1,0"`` CSC, ``"ds[4,4]"`` blocks."""
     if isinstance(given, Format):
         return given
     if not isinstance(given, str):
@@ -264,8 +264,8 @@ def as_format(
         raise UserError(
             f"{given} does not say a format",
             location=location or user_location(),
-            expected="LEVELS or LEVELS:MODES, for example ds or ds:1,0, and behind them the sizes of"
-            " blocks, if values are blocks, as in ds[16,16]",
+            expected="LEVELS or LEVELS:MODES, for example ds or ds:1,0, and behind them the sizes"
+            " of blocks, if values are blocks, as in ds[16,16]",
         )
     modes, block = ([int(word) for word in words] if words else None for words in lists)
     format = make_format(letters, modes, location=location)

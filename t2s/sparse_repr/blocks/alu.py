@@ -41,9 +41,9 @@ class Alu(StreamBlock):
     The function maps one expression for each operand to one, so it works for any semiring.  An
     operand N stands for its value in ``missing`` (default: zero), unless ``lost``, a predicate on
     which operands are N, says that there is nothing to compute: then the output is N, or
-    ``instead``.  All operands have the same shape.  A unit that is not pipelined has an ``interval``
-    between firings, and a ``latency`` besides that of its operators, in cycles.  Ports: ``in0``,
-    ``in1``, ...; ``val``.
+    ``instead``.  All operands have the same shape.  A unit that is not pipelined has an
+    ``interval`` between firings, and a ``latency`` besides that of its operators, in cycles.
+    Ports: ``in0``, ``in1``, ...; ``val``.
     """
 
     kind = BlockKind.COMPUTE

@@ -1,8 +1,8 @@
 """Diagram blocks for values that are blocks: arranged, summed along axes, multiplied as matrices.
 
-A unit of ``lanes`` elements works on all of them at once, element by element.  A *matrix unit* is
-a systolic array: of blocks of n x n it takes a pair every n cycles, and its product is complete after
-``2*n - 1`` cycles.
+What works element by element works on all elements of a block at once.  A *matrix unit* is a
+systolic array: of blocks of n x n it takes a pair every n cycles, and a product is complete after
+``2*n - 1`` cycles, as in FuseFlow.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from t2s.sparse_repr.concrete.ir import (
     BlockedVariable,
     ConcreteProgram,
     StageWorkspace,
-    Statement,
     StoredTensor,
     View,
 )
@@ -54,7 +53,7 @@ def check_directives_of_blocks(schedule: Schedule, formats: Mapping[str, Format]
             raise UnsupportedError(
                 f"{name} is stored in blocks, and this directive is about elements",
                 location=directive.location,
-                expected="directives for loops over grids of blocks, such as reorder and parallelize",
+                expected="directives for loops over blocks, such as reorder and parallelize",
                 given=f"{name} as {format}",
                 hint=f"{name} as {format.grid} has elements",
             )
@@ -68,20 +67,22 @@ def with_blocks(
     The sizes of variables that are ``exact``, or of all for ``None``, have to divide their extents.
     """
     sources = {view.name: view.source for view in program.views}
-    sizes: dict[str, int] = {}
-    for stage in program.stages:
-        for access in _accesses(stage):
-            stored = formats.get(sources.get(access.tensor, access.tensor))
-            if stored is not None:
-                sizes.update(sizes_at(access, stored))
-    blocks = {
-        access.tensor: [sizes.get(name, 1) for name in access.variables]
+    stored = {tensor.name for tensor in program.tensors}
+    walked = [
+        access
         for stage in program.stages
-        for access in _accesses(stage)
-    }
+        for access in walk(stage)
+        if isinstance(access, Access) and access.tensor in stored
+    ]
+    sizes: dict[str, int] = {}
+    for access in walked:
+        format = formats.get(sources.get(access.tensor, access.tensor))
+        if format is not None:
+            sizes.update(sizes_at(access, format))
+    blocks = {access.tensor: [sizes.get(n, 1) for n in access.variables] for access in walked}
 
-    def in_blocks(stored: StoredTensor) -> StoredTensor:
-        return replace(stored, format=stored.format.in_blocks(blocks[stored.name]))
+    def in_blocks(tensor: StoredTensor) -> StoredTensor:
+        return replace(tensor, format=tensor.format.in_blocks(blocks[tensor.name]))
 
     def viewed(view: View) -> View:
         return replace(view, format=view.format.in_blocks(blocks[view.name]))
@@ -101,7 +102,3 @@ def with_blocks(
             if size > 1
         ),
     )
-
-
-def _accesses(stage: Statement) -> list[Access]:
-    return [term for term in walk(stage) if isinstance(term, Access)]

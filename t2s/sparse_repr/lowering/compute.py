@@ -122,16 +122,22 @@ def _summed_product(scope: NestScope, value: Expression, marked: bool) -> _Value
         case Negative(value=inner):
             operand = _summed_product(scope, inner, marked)
             return _alu(scope, Op.NEGATE, (operand,), EmptyOperand.ALL, marked)
-        case Combine(operator=Op.MULTIPLY) if is_strict(value, scope.semiring):
-            return _product(scope, _factors(value, scope.semiring), marked)
+        case Combine(operator=Op.MULTIPLY) if _is_product(scope, value):
+            return _product(scope, _factors(scope, value), marked)
     return _sum_along(scope, _value(scope, value, marked), left_over)
 
 
-def _factors(value: Expression, semiring: Semiring) -> tuple[Expression, ...]:
-    """The factors of a product that is zero where one of them is not stored."""
+def _is_product(scope: NestScope, value: Combine) -> bool:
+    """Whether a product is zero where a factor is not stored, or all factors are everywhere."""
+    operands = (scope.operands[access] for access in accesses(value))
+    return is_strict(value, scope.semiring) or not any(operand.missing for operand in operands)
+
+
+def _factors(scope: NestScope, value: Expression) -> tuple[Expression, ...]:
+    """The factors of a product, and of products in it."""
     match value:
-        case Combine(operator=Op.MULTIPLY, left=left, right=right) if is_strict(value, semiring):
-            return (*_factors(left, semiring), *_factors(right, semiring))
+        case Combine(operator=Op.MULTIPLY, left=left, right=right) if _is_product(scope, value):
+            return (*_factors(scope, left), *_factors(scope, right))
     return (value,)
 
 
@@ -385,8 +391,11 @@ def _alu(
         lost = EmptyOperand.NEVER
     wires = [stream.operand for stream in streams if isinstance(stream.operand, DiagramWire)]
     lanes = max(wire.lanes for wire in wires)
-    axes = dict.fromkeys(name for wire in wires for name in wire.axes)
-    output = _new(scope, lanes=lanes, axes=tuple(sorted(axes, key=_place(scope))))
+    axes: tuple[str, ...] = wires[0].axes
+    if len(wires) > 1:
+        both = dict.fromkeys(name for wire in wires for name in wire.axes)
+        axes = tuple(sorted(both, key=_place(scope)))
+    output = _new(scope, lanes=lanes, axes=axes)
     views = [_view(wire.axes, output.axes, scope.program.sizes) for wire in wires]
     optional = marked and lost is not EmptyOperand.NEVER
     block = Compute(
