@@ -250,6 +250,52 @@ class SetBits(BitOperator):
     bits: Expr
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockOperator(Expr):
+    """Base of the operators on vectors that are blocks: arrays whose lanes are in row-major order.
+
+    Only machines have such operators, those that compute on sparse tensors of blocks.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrange(BlockOperator):
+    """A block of a ``shape`` of the lanes of ``value``: transposed, repeated, or both.
+
+    Its lane at an index is lane ``sum(index * strides)`` of the value; a scalar has one lane.
+    """
+
+    value: Expr
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReduceRows(BlockOperator):
+    """The lanes of each row of ``value`` combined by ``operator``: a lane for each row.
+
+    The order is that of ``ReduceLanes``.
+    """
+
+    operator: Op
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contract(BlockOperator):
+    """The product of two matrices, by the operators ``add`` and ``multiply``.
+
+    ``left`` has rows of ``inner`` lanes, and ``right`` has ``inner`` rows.  An element of the
+    result adds up its products from the first one to the last.
+    """
+
+    add: Op
+    multiply: Op
+    left: Expr
+    right: Expr
+    inner: int
+
+
 def const(value: int | float | bool, type: Type = INT32) -> Const:
     """A literal of the given type."""
     return Const(value=value, type=type)
@@ -482,7 +528,42 @@ def evaluate(expr: Expr, environment: dict[str, Array]) -> Array:
             return np.where(chosen_lane, scalar, evaluate(vector, environment))
         case BitOperator(words=words):
             return _of_bits(expr, evaluate(words, environment), environment)
+        case BlockOperator():
+            block = _of_blocks(expr, environment)
+            return block if expr.type.lanes > 1 else block[0]
     raise TypeError(f"{expr.__class__.__name__} has no value here")
+
+
+def _of_blocks(expr: BlockOperator, environment: dict[str, Array]) -> Array:
+    """The lanes of an operator on blocks."""
+    match expr:
+        case Arrange(value=value, shape=shape, strides=strides):
+            return np.atleast_1d(evaluate(value, environment))[_lanes_in_order(shape, strides)]
+        case ReduceRows(operator=operator, value=value, type=type):
+            rows = evaluate(value, environment).reshape(type.lanes, -1)
+            return reduce_lanes(operator, type, rows)
+        case Contract(left=left, right=right):
+            sides = (np.atleast_1d(evaluate(side, environment)) for side in (left, right))
+            return _contracted(expr, *sides)
+    raise TypeError(f"{expr.__class__.__name__} has no value here")
+
+
+def _lanes_in_order(shape: Sequence[int], strides: Sequence[int]) -> Array:
+    """The lane that each lane of ``Arrange`` is, in order."""
+    lanes = np.zeros(1, np.int64)
+    for extent, stride in zip(shape, strides, strict=True):
+        lanes = (lanes[:, None] + stride * np.arange(extent)).reshape(-1)
+    return lanes
+
+
+def _contracted(expr: Contract, left: Array, right: Array) -> Array:
+    rows, columns = left.reshape(-1, expr.inner), right.reshape(expr.inner, -1)
+    total: Array = 0
+    for at in range(expr.inner):
+        operands = rows[:, at, None], columns[None, at, :]
+        products = apply_operator(expr.multiply, expr.type, operands)
+        total = apply_operator(expr.add, expr.type, (total, products)) if at else products
+    return total.reshape(-1)
 
 
 def _of_bits(expr: BitOperator, words: Array, environment: dict[str, Array]) -> Array:

@@ -6,9 +6,11 @@ from typing import cast
 
 from t2s.core.expr import (
     Apply,
+    Arrange,
     Broadcast,
     Cast,
     Const,
+    Contract,
     CountBits,
     Expr,
     Index,
@@ -20,6 +22,7 @@ from t2s.core.expr import (
     RankBits,
     Read,
     ReduceLanes,
+    ReduceRows,
     Select,
     SetBits,
 )
@@ -118,6 +121,13 @@ def _show(expr: Expr, outer: int = 0) -> str:
             return f"reduce_lanes({operator.value!r}, {_show(value)})"
         case Insert(vector=vector, lane=lane, value=value):
             return f"insert({_show(vector)}, {_show(lane)}, {_show(value)})"
+        case Arrange(value=value, shape=shape, strides=strides):
+            return f"arrange({_show(value)}, {list(shape)}, {list(strides)})"
+        case ReduceRows(operator=operator, value=value, type=type):
+            return f"reduce_rows({operator.value!r}, {_show(value)}, {type.lanes})"
+        case Contract(add=add, multiply=multiply, left=left, right=right, inner=inner):
+            operators = f"{add.value!r}, {multiply.value!r}"
+            return f"contract({operators}, {_show(left)}, {_show(right)}, {inner})"
         case CountBits(words=words):
             return f"ones({_show(words)})"
         case LowestBits(words=words, type=type):

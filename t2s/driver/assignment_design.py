@@ -282,7 +282,7 @@ class Compiled:
             self._graphs[key] = diagram_to_graph(
                 diagram,
                 self.program,
-                binding.extents,
+                self.program.grid(binding.extents),
                 binding.type,
                 name=diagram.result,
                 capacity=channels.capacity,
@@ -374,7 +374,7 @@ class Compiled:
             written = interpret_diagram(
                 diagram,
                 binding.tensors,
-                binding.extents,
+                self.program.grid(binding.extents),
                 stage_shape(self.program, binding, number),
                 self.program.format_of(name),
                 binding.type.numpy,

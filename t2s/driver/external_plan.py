@@ -58,6 +58,7 @@ from t2s.plan.ir import (
 )
 from t2s.sparse_repr.concrete.external_directives import FunctionOrName, StreamsOnDevice
 from t2s.sparse_repr.concrete.schedule import Schedule
+from t2s.sparse_repr.concrete.unsupported import refuse_blocks
 from t2s.sparse_repr.notation.ir import Assignment, print_assignment
 from t2s.sparse_repr.notation.legality import with_semiring
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
@@ -80,6 +81,7 @@ class ExternalPlan(NotebookDisplay):
         self, assignment: Assignment, schedule: Schedule, semiring: Semiring = PLUS_TIMES
     ) -> None:
         assignment = with_semiring(assignment, semiring)
+        refuse_blocks(assignment.tensors, "external functions", "compute elements")
         self.assignment = assignment
         self.program: PlanProgram = build_plan(assignment, schedule, PlanResolver())
         for step in self.program.calls:

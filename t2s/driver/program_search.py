@@ -32,6 +32,7 @@ from t2s.driver.sparse_bound import Bounds
 from t2s.sparse_repr.concrete.fusion import PassOn, ScheduledAssignment, StatementGroup, Way
 from t2s.sparse_repr.concrete.ir import print_program
 from t2s.sparse_repr.concrete.schedule import Schedule
+from t2s.sparse_repr.concrete.unsupported import refuse_blocks
 from t2s.sparse_repr.formats import csf
 from t2s.sparse_repr.notation.ir import Access, Assignment, accesses, all_variables
 from t2s.sparse_repr.notation.legality import extents_of
@@ -135,6 +136,9 @@ def search_program(
     location: SourceLocation,
 ) -> ProgramSearchResult[ProgramT]:
     """Search for ``Program.search``."""
+    statements = program.program.statements
+    tensors = [tensor for one in statements for tensor in one.assignment.tensors]
+    refuse_blocks(tensors, "a search", "bounds the cycles of elements")
     deadline = time.monotonic() + seconds
     return _Search(program, inputs, device, deadline, progress, location).result()
 

@@ -32,6 +32,7 @@ from t2s.driver.sparse_space import (
 )
 from t2s.sparse_repr.binding import check_names
 from t2s.sparse_repr.concrete.schedule import Schedule
+from t2s.sparse_repr.concrete.unsupported import refuse_blocks
 from t2s.sparse_repr.formats import Format, csf
 from t2s.sparse_repr.notation.ir import Assignment, accesses, seen_patterns
 from t2s.sparse_repr.notation.legality import extents_of
@@ -205,6 +206,7 @@ def _space(
 ) -> tuple[SparseSpace, dict[str, Any]]:
     """The space for these inputs, and the inputs as tensors.  Raises ``UserError``."""
     where = user_location()
+    refuse_blocks(assignment.tensors, "a search", "chooses the levels of elements")
     read_names = tuple(dict.fromkeys(access.tensor for access in accesses(assignment.value)))
     check_names(read_names, inputs)
     names = (assignment.result.tensor, *(n for n in read_names if n != assignment.result.tensor))

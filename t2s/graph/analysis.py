@@ -205,6 +205,7 @@ def machine_latencies(
     """Cycles from the start of a firing until its tokens leave the datapath, by channel.
 
     The slowest rule that puts into a channel counts, because tokens do not overtake each other.
+    The latency of the machine itself comes on top.
     """
     latencies = {channel.name: 0 for channel in graph.outputs_of(node.name)}
     start: dict[str, int | None] = {register.name: 0 for register in node.registers}
@@ -221,7 +222,7 @@ def machine_latencies(
             values = [value for value in (put.value, put.tag) if value is not None]
             slowest = [longest_path(value, ready, latency_of) or 0 for value in values]
             latencies[put.channel] = max(latencies[put.channel], stored, *slowest, 0)
-    return latencies
+    return {name: node.latency + cycles for name, cycles in latencies.items()}
 
 
 def machine_recurrences(

@@ -225,8 +225,11 @@ class MachineDraft:
         """Add a mode; the first one is that at the start."""
         self.modes.append(Mode(name=name, needs=ports(needs), choices=choices, expected=expected))
 
-    def machine(self, *, endless: bool = False) -> Machine:
-        """The node; an ``endless`` one waits for ever when all others have ended."""
+    def machine(self, *, endless: bool = False, interval: int = 1, latency: int = 0) -> Machine:
+        """The node; an ``endless`` one waits for ever when all others have ended.
+
+        ``interval`` and ``latency`` are those of a unit that is not pipelined (see ``Machine``).
+        """
         return Machine(
             name=self.name,
             role=self.role,
@@ -244,6 +247,8 @@ class MachineDraft:
             modes=tuple(self.modes),
             region=self.region,
             endless=endless,
+            interval=interval,
+            latency=latency,
             location=self.location,
         )
 

@@ -220,6 +220,9 @@ class Machine(Term):
     endless: the machine waits for ever when all others have ended, and that is no error: a run is
         finished when nothing can fire and all that has not ended are endless machines that wait for
         a token.  Such a machine has an input, and may end as well.
+    interval: the fewest cycles from one firing to the next, as of a unit that is not pipelined; its
+        recurrences and memory ports may need more.
+    latency: the cycles that tokens take in the unit besides those of its operators.
     """
 
     name: str
@@ -231,6 +234,8 @@ class Machine(Term):
     modes: tuple[Mode, ...]
     region: str | None = None
     endless: bool = False
+    interval: int = 1
+    latency: int = 0
     location: SourceLocation | None = None
 
     @property

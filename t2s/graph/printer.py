@@ -135,8 +135,11 @@ def show_control(node: Node) -> str:
 
 
 def show_kind(machine: Machine) -> str:
-    """``machine``, and whether it is endless."""
-    return "endless machine" if machine.endless else "machine"
+    """``machine``, whether it is endless, and its interval and latency if it has some."""
+    kind = "endless machine" if machine.endless else "machine"
+    every = f" of interval {machine.interval}" if machine.interval > 1 else ""
+    takes = f" of latency {machine.latency}" if machine.latency else ""
+    return f"{kind}{every}{' and' if every and takes else ''}{takes}"
 
 
 def show_space(node: Node) -> str:

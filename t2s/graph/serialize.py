@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any, cast
 
 from t2s.core.errors import UserError
 from t2s.core.expr import (
     Apply,
+    Arrange,
     Broadcast,
     Cast,
     Const,
+    Contract,
     CountBits,
     Index,
     Insert,
@@ -26,6 +29,7 @@ from t2s.core.expr import (
     RankBits,
     Read,
     ReduceLanes,
+    ReduceRows,
     Select,
     SetBits,
 )
@@ -73,6 +77,7 @@ FORMAT = 1
 _CLASSES: tuple[type[Any], ...] = (
     *(Apply, Broadcast, Cast, Const, Index, Insert, LaneNumbers, Local, Parameter, Read),
     *(CountBits, LowestBits, RankBits, ReduceLanes, Select, SetBits),
+    *(Arrange, Contract, ReduceRows),
     *(Let, Load, Receive, RegisterRead, RegisterWrite, Send, Store),
     *(Channel, Graph, Layout, Region, ScalarParameter, StreamType, Tensor),
     *(Loop, PEArray, Register, SpaceDimension),
@@ -84,19 +89,22 @@ _CLASSES: tuple[type[Any], ...] = (
 _OPTIONAL: tuple[tuple[type[Any], str], ...] = (
     (PEArray, "active"),
     (Machine, "endless"),
+    (Machine, "interval"),
+    (Machine, "latency"),
     (StreamType, "values_under_tags"),
     (Register, "initial"),
     (Tensor, "swizzled"),
     (Tensor, "streamed"),
     (Tensor, "in_parts"),
 )
-"""Fields that are written only where they are neither ``None`` nor ``False`` nor the integer 0."""
+"""Fields that are written only where they do not have their default."""
 
 
 def _omits(known: type[Any], name: str, value: object) -> bool:
     if (known, name) not in _OPTIONAL:
         return False
-    return value is None or value is False or (value == 0 and type(value) is int)
+    default = next(field.default for field in fields(known) if field.name == name)
+    return value == default and type(value) is type(default)
 
 
 def _faults(value: Any) -> Iterator[tuple[str, str, str]]:

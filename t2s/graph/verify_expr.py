@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from math import prod
 from typing import Any
 
 from t2s.core.errors import UserError
 from t2s.core.expr import (
     Apply,
+    Arrange,
     BitOperator,
+    BlockOperator,
     Broadcast,
     Cast,
     Const,
+    Contract,
     CountBits,
     Expr,
     Index,
@@ -28,6 +32,7 @@ from t2s.core.expr import (
     RankBits,
     Read,
     ReduceLanes,
+    ReduceRows,
     Select,
     SetBits,
 )
@@ -210,6 +215,15 @@ def _problem(term: Term, scope: ExprScope) -> _Problem | None:
                 given=show(term),
                 hint="make the node a machine",
             )
+        case BlockOperator() if scope.in_machine:
+            return _block_problem(term)
+        case BlockOperator():
+            return _Problem(
+                text="operators on blocks are those of machines",
+                expected="other operators",
+                given=show(term),
+                hint="make the node a machine",
+            )
     return None
 
 
@@ -340,6 +354,44 @@ def _bits_problem(term: BitOperator) -> _Problem | None:
     if problem is None and isinstance(term, RankBits):
         return _type_problem(f"the bits of {what}", INT32.with_lanes(lanes), term.bits.type)
     return problem
+
+
+def _block_problem(term: BlockOperator) -> _Problem | None:
+    scalar, lanes, what = term.type.scalar, term.type.lanes, show(term)
+    match term:
+        case Arrange(value=value, shape=shape, strides=strides):
+            ends = sum((n - 1) * step for n, step in zip(shape, strides, strict=False))
+            inside = all(n > 0 for n in shape) and all(step >= 0 for step in strides)
+            if len(shape) == len(strides) and inside and ends < value.type.lanes:
+                return _type_problem(what, value.type.with_lanes(prod(shape)), term.type)
+            return _Problem(
+                text=f"{what} leaves its value",
+                expected=f"extents and strides within {value.type.lanes} lanes",
+                given=f"{list(shape)} by {list(strides)}",
+            )
+        case ReduceRows(operator=operator, value=value):
+            if not OPERATORS[operator].associative:
+                return _Problem(
+                    text=f"ReduceRows by {operator.value!r}, which is not associative",
+                    expected="an associative operator",
+                    given=what,
+                )
+            rows = scalar.with_lanes(value.type.lanes)
+            fits = value.type.lanes % lanes == 0 and value.type.lanes > lanes
+            return _type_problem(f"the value of {what}", rows if fits else scalar, value.type)
+        case Contract(left=left, right=right, inner=inner):
+            height, width = (side.type.lanes // max(inner, 1) for side in (left, right))
+            whole = inner > 0 and height * width == lanes
+            if not whole or height * inner != left.type.lanes or inner * width != right.type.lanes:
+                return _Problem(
+                    text=f"{what} is not a product of matrices",
+                    expected="rows x inner lanes times inner x columns lanes",
+                    given=f"{left.type} times {right.type} with inner {inner} as {term.type}",
+                )
+            return _type_problem(f"the left side of {what}", scalar, left.type, height * inner) or (
+                _type_problem(f"the right side of {what}", scalar, right.type, inner * width)
+            )
+    return None
 
 
 def _lanes_problem(what: str, type: Type) -> _Problem | None:

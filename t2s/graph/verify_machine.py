@@ -17,7 +17,7 @@ from t2s.core.errors import InternalError
 from t2s.core.expr import Expr
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Statement, Store, by_lanes
-from t2s.graph.graph import Graph, MemorySpace, Tensor, TensorRole
+from t2s.graph.graph import LARGEST, Graph, MemorySpace, Tensor, TensorRole
 from t2s.graph.nodes import (
     Choice,
     Machine,
@@ -75,6 +75,7 @@ class _MachineVerifier:
         self._names()
         self._heads()
         self._waits_for_somebody()
+        self._takes_time()
         for memory in self.node.memories:
             self._memory_is_right(memory)
         if not self.node.modes:
@@ -104,6 +105,21 @@ class _MachineVerifier:
                 "an input, on which it waits for ever",
                 "no input channel",
                 "give it a channel, or let it end and leave endless out",
+            )
+
+    def _takes_time(self) -> None:
+        interval, latency = self.node.interval, self.node.latency
+        if not 1 <= interval <= LARGEST:
+            self._broken(
+                "its interval is not a number of cycles",
+                f"an interval from 1 to {LARGEST}",
+                str(interval),
+            )
+        if not 0 <= latency <= LARGEST:
+            self._broken(
+                "its latency is not a number of cycles",
+                f"a latency from 0 to {LARGEST}",
+                str(latency),
             )
 
     def _names(self) -> None:

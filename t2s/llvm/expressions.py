@@ -8,17 +8,20 @@ are unspecified, as in numpy.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from math import gcd
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from math import gcd, prod
 
 import numpy as np
 
 from t2s.core.errors import InternalError
 from t2s.core.expr import (
     Apply,
+    Arrange,
     Broadcast,
     Cast,
     Const,
+    Contract,
     CountBits,
     Expr,
     Index,
@@ -29,6 +32,7 @@ from t2s.core.expr import (
     Parameter,
     RankBits,
     ReduceLanes,
+    ReduceRows,
     Select,
     SetBits,
 )
@@ -73,6 +77,9 @@ _INTRINSICS = {
 }
 """Floating-point operators with an LLVM intrinsic of the same rounding."""
 
+_UNROLLED = 16
+"""Most lanes for which calls of the C library are written out."""
+
 
 class ExpressionEmitter:
     """Emits expressions at the builder's position.
@@ -115,6 +122,14 @@ class ExpressionEmitter:
                 return self._reduce(operator, value.type, self.emit(value))
             case Insert(vector=vector, lane=lane, value=value, type=type):
                 return self._insert(self.emit(vector), lane, self._operand(value, type.scalar))
+            case Arrange(value=value, shape=shape, strides=strides):
+                return arranged(builder, self.emit(value), value.type, shape, strides)
+            case ReduceRows(operator=operator, value=value, type=type):
+                row = type.with_lanes(value.type.lanes // type.lanes)
+                reduce = partial(self._reduce, operator, row)
+                return rows_reduced(builder, reduce, self.emit(value), value.type, type.lanes)
+            case Contract(left=left, right=right):
+                return contracted(self, builder, expr, self.emit(left), self.emit(right))
             case CountBits(words=words):
                 return count_bits(builder, self.emit(words))
             case LowestBits(words=words, type=type):
@@ -243,6 +258,11 @@ class ExpressionEmitter:
         function = builder.inttoptr(self._functions[operator], POINTER)
         if type.lanes == 1:
             return convert(builder, builder.call_at(function, DOUBLE, [wide]), double, type)
+        if type.lanes > _UNROLLED:
+            called = _by_lane(
+                builder, lambda lane: builder.call_at(function, DOUBLE, [lane]), wide, double
+            )
+            return convert(builder, called, double, type)
         result = undefined(register_type(double))
         for lane in range(type.lanes):
             lane_result = builder.call_at(function, DOUBLE, [builder.extract_element(wide, lane)])
@@ -622,3 +642,105 @@ def _slot(builder: Builder, words: int) -> Slot:
 def _word(builder: Builder, slot: Value, number: Value) -> Value:
     """The address of a word in a slot."""
     return builder.offset(slot, builder.mul(number, integer(4), "nsw"))
+
+
+# Operators on blocks, in LLVM: the meaning of ``core.expr.BlockOperator``.
+#
+# Blocks are copied to the stack, and loops go over their lanes.
+
+
+def arranged(
+    builder: Builder, value: Value, source: Type, shape: Sequence[int], strides: Sequence[int]
+) -> Value:
+    """The lanes of a block in another order, or repeated."""
+    if not any(strides) or prod(shape) == 1:
+        first = value if source.lanes == 1 else builder.extract_element(value, 0)
+        return builder.splat(first, prod(shape))
+    given = _stored(builder, value, source)
+    type, scalar = source.with_lanes(prod(shape)), source.scalar
+    result = _room(builder, type)
+
+    def loops(number: int, at: Value, to: Value) -> None:
+        if number == len(shape):
+            lane = load_value(builder, _lane(builder, given, at, scalar), scalar, scalar.bytes)
+            store_value(builder, lane, _lane(builder, result, to, scalar), scalar, scalar.bytes)
+            return
+        with builder.counting(integer(0), integer(shape[number])) as index:
+            stepped = builder.mul(index, integer(strides[number]), "nsw")
+            behind = builder.add(builder.mul(to, integer(shape[number]), "nsw"), index)
+            loops(number + 1, builder.add(at, stepped), behind)
+
+    loops(0, integer(0), integer(0))
+    return load_value(builder, result, type, ALIGNMENT)
+
+
+def contracted(
+    emitter: ExpressionEmitter, builder: Builder, term: Contract, left: Value, right: Value
+) -> Value:
+    """The product of two matrices, row by row: each is a vector to which products are added."""
+    type, inner = term.type, term.inner
+    scalar = type.scalar
+    rows, columns = (side.type.lanes // inner for side in (term.left, term.right))
+    row = scalar.with_lanes(columns)
+    factors = _stored(builder, left, term.left.type)
+    others = _stored(builder, right, term.right.type)
+    result = _room(builder, type)
+    with builder.goto_entry_block():
+        total = builder.alloca(register_type(row))
+
+    def products(first: Value, at: Value) -> Value:
+        factor = load_value(
+            builder, _lane(builder, factors, builder.add(first, at), scalar), scalar, scalar.bytes
+        )
+        start = _lane(builder, others, builder.mul(at, integer(columns), "nsw"), scalar)
+        operands = [builder.splat(factor, columns), load_value(builder, start, row, scalar.bytes)]
+        return emitter.apply(term.multiply, row, operands)
+
+    with builder.counting(integer(0), integer(rows)) as number:
+        first = builder.mul(number, integer(inner), "nsw")
+        builder.store(products(first, integer(0)), total)
+        with builder.counting(integer(1), integer(inner)) as at:
+            before = builder.load(total, total.kept)
+            builder.store(emitter.apply(term.add, row, [before, products(first, at)]), total)
+        where = _lane(builder, result, builder.mul(number, integer(columns), "nsw"), scalar)
+        store_value(builder, builder.load(total, total.kept), where, row, scalar.bytes)
+    return load_value(builder, result, type, ALIGNMENT)
+
+
+def rows_reduced(
+    builder: Builder, reduce: Callable[[Value], Value], value: Value, source: Type, rows: int
+) -> Value:
+    """The results of ``reduce`` for all rows of a block."""
+    return _by_lane(builder, reduce, value, source, source.lanes // rows)
+
+
+def _by_lane(
+    builder: Builder, function: Callable[[Value], Value], value: Value, source: Type, width: int = 1
+) -> Value:
+    """The results of a function for all lanes, or for all groups of ``width`` lanes."""
+    scalar, group = source.scalar, source.with_lanes(width)
+    type = source.with_lanes(source.lanes // width)
+    given, result = _stored(builder, value, source), _room(builder, type)
+    with builder.counting(integer(0), integer(type.lanes)) as number:
+        first = _lane(builder, given, builder.mul(number, integer(width), "nsw"), scalar)
+        found = function(load_value(builder, first, group, scalar.bytes))
+        store_value(builder, found, _lane(builder, result, number, scalar), scalar, scalar.bytes)
+    return load_value(builder, result, type, ALIGNMENT)
+
+
+def _room(builder: Builder, type: Type) -> Slot:
+    """Allocate a value on the stack."""
+    with builder.goto_entry_block():
+        return builder.alloca(I8, type.bytes, ALIGNMENT)
+
+
+def _stored(builder: Builder, value: Value, type: Type) -> Slot:
+    """A value on the stack."""
+    slot = _room(builder, type)
+    store_value(builder, value, slot, type, ALIGNMENT)
+    return slot
+
+
+def _lane(builder: Builder, start: Value, number: Value, scalar: Type) -> Value:
+    """The address of a lane."""
+    return builder.offset(start, builder.mul(number, integer(scalar.bytes), "nsw"))

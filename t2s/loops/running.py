@@ -33,6 +33,7 @@ from t2s.loops.tensor_access import (
     writable,
 )
 from t2s.sparse_repr.binding import Binding, add_stage_views, final_result
+from t2s.sparse_repr.concrete.blocks import over_grids
 from t2s.sparse_repr.concrete.external_loops import order_in_memory, program_in_loops
 from t2s.sparse_repr.concrete.ir import ConcreteProgram, Statement, View, reads_of, result_of
 from t2s.sparse_repr.concrete.materialize import as_blocks_need_it, read_tensor_view
@@ -359,10 +360,17 @@ def run_assignment(
 ) -> SparseTensor:
     """Run an assignment on values of one type; returns the result in its format.
 
-    Dense arrays are read in place, whatever their strides.
+    Dense arrays are read in place, whatever their strides.  Blocks are computed by element.
     """
-    bound = bind_values(assignment, values, extents, type)
-    return run_program(assignment, bound.program, bound.binding, bound.arrays)
+    elements = {
+        name: value.convert(value.format.grid) if isinstance(value, SparseTensor) else value
+        for name, value in values.items()
+    }
+    by_element = over_grids(assignment)
+    bound = bind_values(by_element, elements, extents, type)
+    result = run_program(by_element, bound.program, bound.binding, bound.arrays)
+    wanted = assignment.tensor(assignment.result.tensor).format
+    return result if result.format == wanted else as_format_of(result, wanted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from t2s.core.errors import UserError
-from t2s.core.expr import Apply, BitOperator, Cast, Expr, ReduceLanes
+from t2s.core.expr import Apply, BitOperator, Cast, Contract, Expr, ReduceLanes, ReduceRows
 from t2s.core.location import user_location
 from t2s.core.ops import C_FUNCTIONS, Op
 from t2s.core.types import INT32, BFloat, Float, Int, Kind, Type, UInt
@@ -285,7 +285,8 @@ class Device:
 
         A tree over lanes takes ``ceil(log2(lanes))`` levels of its operator, an operator on bits
         as many levels of integer additions as a tree over the bits; selections, constants and
-        broadcasts are wires or multiplexers and take none.
+        broadcasts are wires or multiplexers and take none.  A product of matrices takes a
+        multiplication and an addition, besides the latency of the unit that computes it.
         """
 
         def latency(expr: Expr) -> int:
@@ -295,6 +296,11 @@ class Device:
                 case ReduceLanes(operator=operator, value=value):
                     levels = (value.type.lanes - 1).bit_length()
                     return levels * self.operator_latency(operator, value.type)
+                case ReduceRows(operator=operator, value=value, type=type):
+                    levels = (value.type.lanes // type.lanes - 1).bit_length()
+                    return levels * self.operator_latency(operator, value.type)
+                case Contract(add=add, multiply=multiply, type=type):
+                    return self.operator_latency(multiply, type) + self.operator_latency(add, type)
                 case BitOperator(words=words):
                     levels = (32 * words.type.lanes - 1).bit_length()
                     return levels * self.operator_latency(Op.ADD, INT32)

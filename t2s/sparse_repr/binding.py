@@ -16,6 +16,7 @@ from t2s.core.location import user_location
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Int, Type
 from t2s.sparse_repr.concrete.ir import (
+    BlockedVariable,
     ConcreteProgram,
     SplitLoop,
     StageWorkspace,
@@ -84,6 +85,8 @@ def bind(
         _check_split(split, extents[split.variable])
         extents[split.outer] = -(-extents[split.variable] // split.factor)
         extents[split.inner] = split.factor
+    for blocked in program.blocks:
+        _check_blocks(blocked, extents[blocked.variable], program)
     for loop in program.fused:
         _check_fused(loop, program, extents)
     given = {
@@ -96,6 +99,7 @@ def bind(
     if assignment.semiring.add is not Op.ADD:
         for name, operand in given.items():
             check_members(assignment.semiring, operand.values, name)
+    given = {name: operand.with_padding() for name, operand in given.items()}
     tensors = {name: as_blocks_need_it(operand) for name, operand in given.items()}
     for view in program.views:
         if view.name != program.written and view.source in tensors:
@@ -124,6 +128,19 @@ def _check_split(split: SplitLoop, extent: int) -> None:
             expected=f"a factor that divides the extent {extent}, since the expression is not zero "
             "where nothing is stored",
             given=f"factor {split.factor}",
+        )
+
+
+def _check_blocks(blocked: BlockedVariable, extent: int, program: ConcreteProgram) -> None:
+    name, size = blocked.variable, blocked.size
+    if blocked.exact and extent % size:
+        raise UserError(
+            f"the last block along {name} goes beyond its end, and what is computed there counts",
+            location=program.location,
+            expected=f"an extent of {name} that is a multiple of {size}",
+            given=f"{extent}",
+            hint=f"blocks along {name} of a size that divides {extent}, or statements that are"
+            " stored one by one",
         )
 
 

@@ -2,7 +2,8 @@
 
 ``csr`` is a dense level of rows over a compressed level of columns.  A level stores a whole mode,
 or a part of one: in ``bcsr`` the block coordinates are the modes divided by the block size, the
-positions in a block the remainders.
+positions in a block the remainders.  A format of *blocks* has the same arrays as that, but its
+levels are those of a grid of blocks, and each of its values is a whole block: ``ds[16,16]``.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
+from t2s.core.types import MOST_LANES
 from t2s.core.validate import as_int
 from t2s.core.walk import Term
 from t2s.graph.graph import MemorySpace
@@ -100,12 +103,14 @@ class Format(Term):
     """Level kinds, outermost first, and the part of a mode that each of them stores.
 
     ``place`` is the side of an accelerator's memory interface that holds the tensor; off the chip
-    the host can access it.
+    the host can access it.  ``block`` has the extent of a block in each mode; then every level
+    stores a mode of the grid of blocks.  It is empty where values are scalars.
     """
 
     levels: tuple[Level, ...]
     parts: tuple[Part, ...]
     place: MemorySpace = MemorySpace.MEMORY
+    block: tuple[int, ...] = ()
 
     @property
     def on_chip(self) -> Format:
@@ -129,8 +134,39 @@ class Format(Term):
 
     @property
     def plain(self) -> bool:
-        """Whether every level stores a whole mode."""
-        return all(part == Part(mode=part.mode) for part in self.parts)
+        """Whether every level stores a whole mode, and values are scalars."""
+        return not self.block and all(part == Part(mode=part.mode) for part in self.parts)
+
+    @property
+    def lanes(self) -> int:
+        """Elements of a value: those of a block, or 1."""
+        return prod(self.block)
+
+    @property
+    def grid(self) -> Format:
+        """The format of the grid of blocks, with scalars in their place."""
+        return replace(self, block=()) if self.block else self
+
+    @property
+    def elements(self) -> Format:
+        """The same arrays with a level for each mode inside of blocks, as in ``bcsr``."""
+        inner = [mode for mode, size in enumerate(self.block) if size > 1]
+        if not inner:
+            return self.grid
+        divided = (replace(part, divisor=self.block[part.mode]) for part in self.parts)
+        within = (Part(mode=mode, modulus=self.block[mode]) for mode in inner)
+        levels = (*self.levels, *(Dense() for _ in inner))
+        return replace(self, levels=levels, parts=(*divided, *within), block=())
+
+    def in_grid(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The extents of the grid of blocks of a tensor of that shape; the shape without blocks."""
+        if not self.block:
+            return tuple(shape)
+        return tuple(-(-extent // size) for extent, size in zip(shape, self.block, strict=True))
+
+    def in_blocks(self, sizes: Sequence[int]) -> Format:
+        """The format of a grid of blocks of these sizes; itself if all are 1."""
+        return replace(self, block=tuple(sizes) if prod(sizes) > 1 else ())
 
     @property
     def letters(self) -> str:
@@ -148,6 +184,8 @@ class Format(Term):
 
     @property
     def _storage(self) -> str:
+        if self.block:
+            return f"{self.grid._storage}[{','.join(map(str, self.block))}]"
         if self.plain:
             return f"{self.letters}:{','.join(map(str, self.modes))}" if self.levels else "scalar"
         parts = []
@@ -208,7 +246,7 @@ def make_format(
 def as_format(
     given: object, *, what: str = "the tensor", location: SourceLocation | None = None
 ) -> Format:
-    """A format, or the one of a text: ``"ds"`` is CSR and ``"ds:1,0"`` is CSC."""
+    """A format, or the one of a text: ``"ds"`` is CSR, ``"ds:1,0"`` CSC, ``"ds[4,4]"`` blocks."""
     if isinstance(given, Format):
         return given
     if not isinstance(given, str):
@@ -218,16 +256,67 @@ def as_format(
             expected='a format such as csr, or its letters, such as "ds"',
             given=repr(given),
         )
-    letters, _, numbers = given.partition(":")
-    words = numbers.split(",") if numbers else None
-    if words is not None and not all(word.isdecimal() and len(word) < 4 for word in words):
+    levels, bracket, sizes = given.removesuffix("]").partition("[")
+    letters, _, numbers = levels.partition(":")
+    lists = [words.split(",") if words else None for words in (numbers, sizes)]
+    good = all(word.isdecimal() and len(word) < 5 for words in lists for word in words or ())
+    if not good or bool(bracket) != given.endswith("]") or (bracket and not sizes):
         raise UserError(
             f"{given} does not say a format",
             location=location or user_location(),
-            expected="LEVELS or LEVELS:MODES, for example ds or ds:1,0",
+            expected="LEVELS or LEVELS:MODES, for example ds or ds:1,0, and behind them the sizes"
+            " of blocks, if values are blocks, as in ds[16,16]",
         )
-    modes = None if words is None else [int(word) for word in words]
-    return make_format(letters, modes, location=location)
+    modes, block = ([int(word) for word in words] if words else None for words in lists)
+    format = make_format(letters, modes, location=location)
+    return format if block is None else of_blocks(format, block, what=what, location=location)
+
+
+def of_blocks(
+    format: Format,
+    block: object,
+    *,
+    what: str = "the tensor",
+    location: SourceLocation | None = None,
+) -> Format:
+    """The format of a grid of blocks: ``of_blocks(csr, (16, 16))`` is ``"ds[16,16]"``.
+
+    ``block`` has the extent of a block in every mode, 1 for one that is not divided.  Raises
+    ``UserError`` for sizes that are not positive integers, one for each mode, for a block of more
+    elements than a vector can have, and for a format whose levels store parts of modes, or that has
+    blocks already.
+    """
+    listed = [block] if isinstance(block, int) else _listed(block)
+    sizes = [size for size in map(as_int, listed or ()) if size is not None and size > 0]
+    if not format.plain:
+        raise UserError(
+            f"{what} cannot be stored in blocks in the format {format}",
+            location=location or user_location(),
+            expected="a format whose levels store whole modes, such as ds",
+            given=str(format),
+        )
+    if listed is None or len(sizes) < len(listed) or len(sizes) != format.order:
+        raise UserError(
+            f"{reprlib.repr(block)} is not the size of a block of {what}",
+            location=location or user_location(),
+            expected=f"a positive integer for each of {format.order} modes",
+            given=reprlib.repr(block),
+        )
+    if prod(sizes) > MOST_LANES:
+        raise UserError(
+            f"a block of {what} has too many elements",
+            location=location or user_location(),
+            expected=f"at most {MOST_LANES} elements",
+            given=f"{' x '.join(map(str, sizes))} = {prod(sizes)}",
+        )
+    if format.coordinate_list and prod(sizes) > 1:
+        raise UserError(
+            f"{what} is a list of coordinates, which has no blocks",
+            location=location or user_location(),
+            expected="dense or compressed levels",
+            given=str(format),
+        )
+    return format.in_blocks(sizes)
 
 
 def dense(order: int, modes: Sequence[int] | None = None) -> Format:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 
@@ -441,8 +441,16 @@ def stream_graphs(draw: st.DrawFn) -> Graph:
             streams.append(builder.filter(stream, draw(st.integers(2, 4))))
     for stream in streams:
         builder.sink(stream)
+    units = [
+        replace(
+            node,
+            interval=draw(st.sampled_from((1, 1, 1, 3))),
+            latency=draw(st.sampled_from((0, 0, 0, 4))),
+        )
+        for node in builder.nodes
+    ]
     return builder.graph(
-        draw(st.permutations(builder.nodes)),
+        draw(st.permutations(units)),
         lambda: draw(st.integers(1, 5)),
         lambda: draw(st.sampled_from((1, 1, 2, 7))),
     )

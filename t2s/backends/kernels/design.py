@@ -27,6 +27,7 @@ from t2s.backends.kernels.unfold import Unfolded, settled, unfold
 from t2s.core.expr import (
     Apply,
     BitOperator,
+    BlockOperator,
     Broadcast,
     Cast,
     Const,
@@ -307,6 +308,8 @@ def _check_machine(dialect: Dialect, node: Machine) -> list[str]:
     if node.endless:
         # the host waits for every kernel, and an autorun kernel must not access memory
         reasons[f"endless machines are {unsupported}"] = None
+    if node.interval > 1 or node.latency:
+        reasons[f"machines with an interval or a latency of their own are {unsupported}"] = None
     for memory in () if dialect.sparse else node.memories:
         reasons[f"sorted memories such as {memory.name!r} are {unsupported}"] = None
     for statement in node.statements():
@@ -329,7 +332,9 @@ def _check_machine(dialect: Dialect, node: Machine) -> list[str]:
         for term in walk(mode):
             if isinstance(term, Expr):
                 types.append(term.type)
-                if isinstance(term, BitOperator):
+                if isinstance(term, BlockOperator):
+                    reasons[f"operators on blocks are {unsupported}: store no blocks"] = None
+                elif isinstance(term, BitOperator):
                     reasons[f"operators on the bits of words are {unsupported}"] = None
                 elif not isinstance(term, _EXPRESSIONS):
                     reasons[f"{term.__class__.__name__} has no place in a machine"] = None

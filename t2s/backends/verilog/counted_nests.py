@@ -110,6 +110,8 @@ def _reasons(graph: Graph, node: Node) -> Iterator[str]:
 
 def _reason(term: Term) -> str | None:
     match term:
+        case Machine() if term.interval > 1 or term.latency:
+            return "it has an interval or a latency of its own, which SystemVerilog does not keep"
         case Expr(type=type):
             return unsupported_type(type) or unsupported_term(term)
         case Load(indices=indices) | Store(indices=indices) if by_lanes(indices):

@@ -39,6 +39,7 @@ from t2s.backends.verilog.verilog_ast import (
 from t2s.core.expr import (
     Apply,
     BitOperator,
+    BlockOperator,
     Broadcast,
     Cast,
     Const,
@@ -117,6 +118,8 @@ def unsupported_term(term: Term) -> str | None:
             pass
         case Broadcast() | LaneNumbers() | ReduceLanes() | Insert():
             pass
+        case BlockOperator():
+            return "operators on blocks are not supported in SystemVerilog yet: store no blocks"
         case BitOperator():
             return "operators on the bits of words are not supported in SystemVerilog yet"
         case _:

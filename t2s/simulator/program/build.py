@@ -222,10 +222,11 @@ def _nodes(graph: Graph, device: Device) -> tuple[NodeTiming, ...]:
 
 
 def _interval(graph: Graph, node: Node, device: Device) -> NodeInterval:
-    """The smallest interval that respects the node's recurrences and its memory port."""
+    """The smallest interval that respects the node's own, its recurrences and its memory port."""
     longest = NodeInterval(cycles=1)
     match node:
         case Machine():
+            longest = NodeInterval(cycles=node.interval, own=node.interval > 1)
             # a DRAM stalls the machine itself, see ``memory.units``
             latency = device.load_latency if device.memory is None else 0
             limits = machine_recurrences(graph, node, device.latency_of, latency)

@@ -48,6 +48,7 @@ class NodeInterval:
     ``register`` is the limiting recurrence, with its ``latency`` in cycles and ``distance`` in
     firings; ``moved_bytes`` are the bytes per firing if the memory port is the limit, and
     ``accesses`` those of a ``tensor`` if its port serves one in a cycle, which may be just one.
+    ``own``: it is that of the machine itself.
     """
 
     cycles: int
@@ -58,6 +59,7 @@ class NodeInterval:
     port_bytes: int | None = None
     tensor: str | None = None
     accesses: int = 1
+    own: bool = False
 
     @property
     def of_memory(self) -> bool:
@@ -87,6 +89,8 @@ class NodeInterval:
                 f"II {self.cycles}: {self.accesses} accesses of {self.tensor!r} per firing, of "
                 "which its port serves one in a cycle"
             )
+        if self.own:
+            return f"II {self.cycles}: the unit takes a firing every {self.cycles} cycles"
         return f"II {self.cycles}"
 
 

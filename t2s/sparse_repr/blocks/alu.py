@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
@@ -28,9 +28,9 @@ from t2s.graph.graph import StreamKind, StreamType, Tensor
 from t2s.graph.nodes import EMPTY, Role
 from t2s.sparse_repr.blocks.connections import Stream
 from t2s.sparse_repr.blocks.draft import BlockKind, Draft, StreamBlock, ends, pass_done
-from t2s.sparse_repr.blocks.expressions import Formula, cast
+from t2s.sparse_repr.blocks.expressions import Formula, LaneView, cast, flat
 from t2s.sparse_repr.blocks.lists import DiagramBlock, Known, Lists, Nested, Placing, each
-from t2s.sparse_repr.functions import Choosing, Function, Operator, evaluate
+from t2s.sparse_repr.functions import Operator, evaluate
 from t2s.sparse_repr.semiring import TypedNumber
 
 
@@ -41,7 +41,9 @@ class Alu(StreamBlock):
     The function maps one expression for each operand to one, so it works for any semiring.  An
     operand N stands for its value in ``missing`` (default: zero), unless ``lost``, a predicate on
     which operands are N, says that there is nothing to compute: then the output is N, or
-    ``instead``.  All operands have the same shape.  Ports: ``in0``, ``in1``, ...; ``val``.
+    ``instead``.  All operands have the same shape.  A unit that is not pipelined has an
+    ``interval`` between firings, and a ``latency`` besides that of its operators, in cycles.
+    Ports: ``in0``, ``in1``, ...; ``val``.
     """
 
     kind = BlockKind.COMPUTE
@@ -51,8 +53,11 @@ class Alu(StreamBlock):
     missing: tuple[Expr, ...] | None = None
     lost: Callable[..., Expr] | None = None
     instead: Expr | None = None
+    interval: int = 1
+    latency: int = 0
 
     def draft(self, draft: Draft, *operands: StreamType) -> None:
+        draft.takes(interval=self.interval, latency=self.latency)
         inputs = [draft.input(f"in{n}", stream) for n, stream in enumerate(operands)]
         zeros = self.missing or [zero(stream.element) for stream in operands]
         values = [
@@ -135,21 +140,21 @@ def _last_and_another(*operands: Expr) -> Expr:
 class _Applied(Formula):
     """An operator on constants, and on operands where the constant is ``None``, by lane."""
 
-    operator: Op
+    operator: Operator
     constants: tuple[Const | None, ...]
     lanes: int
+    views: tuple[LaneView | None, ...]
 
     def __call__(self, *operands: Expr) -> Expr:
-        return apply(self.operator, *_in_place(self.constants, operands, self.lanes))
-
-
-def _in_place(
-    constants: Sequence[Const | None], operands: Sequence[Expr], lanes: int
-) -> list[Expr]:
-    """Constants, and the operands in the places of those that are ``None``, in all lanes."""
-    rest = iter(operands)
-    full = [next(rest) if constant is None else constant for constant in constants]
-    return [spread(operand, lanes) for operand in full]
+        if self.views:
+            pairs = zip(self.views, operands, strict=True)
+            operands = tuple(o if view is None else view.of(o) for view, o in pairs)
+        rest = iter(operands)
+        full = [next(rest) if constant is None else constant for constant in self.constants]
+        parts = [spread(operand, self.lanes) for operand in full]
+        if isinstance(self.operator, Op):
+            return apply(self.operator, *parts)
+        return self.operator.expression(*parts)
 
 
 _EVALUATED: dict[Op, Callable[..., Any]] = {
@@ -163,25 +168,13 @@ _EVALUATED: dict[Op, Callable[..., Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Called(Formula):
-    """A function or a choice, on constants, and on operands where the constant is ``None``."""
-
-    function: Function | Choosing
-    constants: tuple[Const | None, ...]
-    lanes: int
-
-    def __call__(self, *operands: Expr) -> Expr:
-        return self.function.expression(*_in_place(self.constants, operands, self.lanes))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compute(DiagramBlock):
     """An operator, function or choice on streams, and on a constant for each of ``constants``.
 
     Streams take the places of constants that are ``None``, in order; their N stand for the numbers
     in ``absent``, or for zero.  Where there is no result the output is N if ``optional``, else
-    zero.
+    zero.  Streams of blocks are seen by ``views``, so that their lanes are those of the result.
     """
 
     kind = BlockKind.COMPUTE
@@ -192,6 +185,7 @@ class Compute(DiagramBlock):
     lanes: int = 1
     lost: EmptyOperand = EmptyOperand.NEVER
     optional: bool = False
+    views: tuple[LaneView | None, ...] = ()
 
     def meaning(self, known: Known, *operands: Lists) -> tuple[Nested, ...]:
         zero = known.zero(self.lanes)
@@ -199,6 +193,7 @@ class Compute(DiagramBlock):
             zero if constant is None else np.full_like(zero, constant.of(zero.dtype))[()]
             for constant in self.absent or [None] * len(operands)
         ]
+        views = self.views or (None,) * len(operands)
 
         def apply(*tokens: Any) -> Any:
             empty = [token is None for token in tokens]
@@ -212,8 +207,8 @@ class Compute(DiagramBlock):
             if nothing[self.lost]:
                 return None if self.optional else zero
             present = (
-                default if token is None else token
-                for token, default in zip(tokens, absent, strict=True)
+                default if token is None else token if view is None else flat(view.array(token))
+                for token, default, view in zip(tokens, absent, views, strict=True)
             )
             full = [
                 next(present) if default is None else known.constant(default)
@@ -239,9 +234,7 @@ class Compute(DiagramBlock):
         }[self.lost]
         absent = self.absent or [None] * len(operands)
         block = Alu(
-            function=_Applied(self.operator, constants, self.lanes)
-            if isinstance(self.operator, Op)
-            else _Called(self.operator, constants, self.lanes),
+            function=_Applied(self.operator, constants, self.lanes, self.views),
             missing=tuple(
                 graph.zero(lanes)
                 if constant is None

@@ -96,6 +96,11 @@ class Draft(MachineDraft):
         self._outputs: list[Out] = []
         self._tensors: dict[str, Tensor] = {}
         self._start: str | None = None
+        self._interval, self._latency = 1, 0
+
+    def takes(self, *, interval: int, latency: int) -> None:
+        """Set the cycles between firings, and those of a token besides its operators."""
+        self._interval, self._latency = interval, latency
 
     def input(self, port: str, stream: StreamType) -> In:
         """An input port."""
@@ -121,7 +126,7 @@ class Draft(MachineDraft):
         self.modes.sort(key=lambda mode: self._start not in (None, mode.name))
         return Block(
             kind=self._kind,
-            machine=self.machine(),
+            machine=self.machine(interval=self._interval, latency=self._latency),
             inputs=tuple(self.inputs),
             outputs=tuple(self._outputs),
             tensors=tuple(self._tensors.values()),

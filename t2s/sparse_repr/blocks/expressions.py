@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
+from math import prod
+from typing import Any
 
-from t2s.core.expr import Cast, Const, Expr, apply, const, select, unequal, zero
+import numpy as np
+
+from t2s.core.expr import Arrange, Cast, Const, Expr, apply, const, select, unequal, zero
 from t2s.core.ops import Op
 from t2s.core.types import Type, integer_range
 from t2s.core.walk import Term
@@ -32,6 +36,44 @@ class Operator(Formula):
         if len(operands) < 2:
             return apply(self.operator, *operands)
         return reduce(lambda left, right: apply(self.operator, left, right), operands)
+
+
+@dataclass(frozen=True, slots=True)
+class LaneView:
+    """The lanes of a value as an array of a shape: how far the lanes of neighbors are apart."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def lanes(self) -> int:
+        """The elements of the array."""
+        return prod(self.shape)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the lanes are in that order already."""
+        steps = (prod(self.shape[at + 1 :]) for at in range(len(self.shape)))
+        return tuple(steps) == self.strides
+
+    def of(self, value: Expr) -> Expr:
+        """The array of an expression."""
+        if self.is_plain and self.lanes == value.type.lanes:
+            return value
+        type = value.type.with_lanes(self.lanes)
+        return Arrange(value=value, shape=self.shape, strides=self.strides, type=type)
+
+    def array(self, value: Any) -> Any:
+        """The array of a value."""
+        lanes = np.atleast_1d(value)
+        steps = tuple(stride * lanes.itemsize for stride in self.strides)
+        return np.lib.stride_tricks.as_strided(lanes, self.shape, steps)
+
+
+def flat(array: Any) -> Any:
+    """The lanes of an array, or its only element."""
+    lanes = np.ascontiguousarray(array).reshape(-1)
+    return lanes if lanes.size > 1 else lanes[0]
 
 
 FIRST_STOP = stop(0)

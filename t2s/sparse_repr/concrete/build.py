@@ -14,6 +14,12 @@ from t2s.core.names import NameSupply
 from t2s.core.ops import Op
 from t2s.core.walk import rewrite, walk
 from t2s.sparse_repr.concrete.access import Stored, reordered, stored_access
+from t2s.sparse_repr.concrete.blocks import (
+    check_directives_of_blocks,
+    formats_in_blocks,
+    over_grids,
+    with_blocks,
+)
 from t2s.sparse_repr.concrete.ir import (
     UNKNOWN_SIZES,
     Adaptation,
@@ -90,6 +96,8 @@ from t2s.sparse_repr.notation.ir import (
     seen_patterns,
     variables_of,
 )
+from t2s.sparse_repr.notation.support import vanishes
+from t2s.sparse_repr.semiring import PLUS_TIMES
 
 
 @dataclass
@@ -158,10 +166,17 @@ def build_program(
     and for loops that are discordant with a tensor that must not be transposed.
     """
     schedule = schedule or Schedule()
+    in_blocks = formats_in_blocks([assignment])
+    if in_blocks:
+        check_directives_of_blocks(schedule, in_blocks)
+        assignment = over_grids(assignment)
     try:
-        return _build(assignment, schedule, hoist, adapted)
+        program = _build(assignment, schedule, hoist, adapted)
     except DiscordantLoops as error:
         raise with_hints(error, assignment, schedule) from None
+    if not in_blocks:
+        return program
+    return with_blocks(program, in_blocks, sorted(_summed_everywhere([assignment])))
 
 
 def _build(
@@ -424,6 +439,12 @@ def _summed_everywhere(assignments: Sequence[Assignment]) -> set[str]:
                     if differs or is_everywhere(term.value, name, assignment.semiring):
                         variables.add(name)
     return variables
+
+
+def counts_padding(assignment: Assignment) -> bool:
+    """Whether the result may be other than zero where all operands are padded with zeros."""
+    value, semiring = assignment.value, assignment.semiring
+    return semiring != PLUS_TIMES or not vanishes(value) or any(map(_of_padding, walk(value)))
 
 
 def _of_padding(term: object) -> bool:

@@ -24,8 +24,15 @@ from dataclasses import dataclass, replace
 from t2s.core.errors import UserError
 from t2s.core.names import NameSupply
 from t2s.core.walk import rewrite
+from t2s.sparse_repr.concrete.blocks import (
+    check_directives_of_blocks,
+    formats_in_blocks,
+    over_grids,
+    with_blocks,
+)
 from t2s.sparse_repr.concrete.build import (
     Builder,
+    counts_padding,
     without_zeros_of,
 )
 from t2s.sparse_repr.concrete.fusion import StatementGroup, Way
@@ -69,6 +76,31 @@ def fuse(group: StatementGroup) -> FusedProgram:
 
     Raises ``UserError`` where the loops of a reader do not fit those of what is passed on to it.
     """
+    assignments = [statement.assignment for statement in group.statements]
+    in_blocks = formats_in_blocks(assignments)
+    if not in_blocks:
+        return _fused(group)
+    for statement in group.statements:
+        check_directives_of_blocks(statement.schedule, in_blocks)
+    statements = tuple(
+        replace(statement, assignment=over_grids(statement.assignment))
+        for statement in group.statements
+    )
+    fused = _fused(replace(group, statements=statements))
+    # what is passed on has what was computed beyond the end, which its readers may count
+    exact = None if any(map(counts_padding, assignments)) else ()
+    tensors = tuple(
+        replace(tensor, format=in_blocks.get(tensor.name, tensor.format))
+        for tensor in fused.assignment.tensors
+    )
+    return FusedProgram(
+        assignment=replace(fused.assignment, tensors=tensors),
+        program=with_blocks(fused.program, in_blocks, exact),
+    )
+
+
+def _fused(group: StatementGroup) -> FusedProgram:
+    """The nest of a group of tensors of scalars."""
     statements, last = group.statements, group.last.assignment
     semiring = last.semiring
     names = NameSupply(

@@ -7,7 +7,7 @@ reads in the same iteration, and ``Assign`` at the bottom.  A stage stores one t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -179,6 +179,18 @@ class SplitLoop(Term):
     location: SourceLocation | None = field(default=None, compare=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockedVariable(Term):
+    """A variable along which tensors are divided into blocks of a size: its loops are over blocks.
+
+    ``exact``: the size has to divide the extent, since what is computed beyond the end would count.
+    """
+
+    variable: str
+    size: int
+    exact: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Adaptation:
     """Choices that follow from the inputs of a call.
@@ -206,6 +218,7 @@ class ConcreteProgram(Term):
     that one assigns to the result, in index notation; ``None`` if there is only one.
     Of the tensors ``without_zeros`` that stages write no zeros are stored.
     ``rescans`` are sums that the call may show to be better computed in two stages.
+    ``blocks`` are the variables whose loops are over blocks.
     A program for Capstan has an ``environment``; ``on_chip`` are workspaces that producers make.
     """
 
@@ -218,6 +231,7 @@ class ConcreteProgram(Term):
     workspaces: tuple[StageWorkspace, ...] = ()
     without_zeros: tuple[str, ...] = ()
     rescans: tuple[Rescan, ...] = ()
+    blocks: tuple[BlockedVariable, ...] = ()
     value: Expression | None = None
     semiring: Semiring = PLUS_TIMES
     environment: tuple[tuple[str, int], ...] = ()
@@ -250,6 +264,16 @@ class ConcreteProgram(Term):
             for loop in walk(stage)
             if isinstance(loop, Forall) and isinstance(loop.body, Forall) and loop.body.fused
         )
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes of blocks along the variables that have some."""
+        return {blocked.variable: blocked.size for blocked in self.blocks}
+
+    def grid(self, extents: Mapping[str, int]) -> dict[str, int]:
+        """How far the loops go, for the extents of all variables."""
+        sizes = self.sizes
+        return {name: -(-extent // sizes.get(name, 1)) for name, extent in extents.items()}
 
     def format_of(self, name: str) -> Format:
         """The format of a tensor in the stages; ``KeyError`` if there is none."""
@@ -319,6 +343,7 @@ def reads_of(statement: Statement) -> tuple[Access, ...]:
 def print_program(program: ConcreteProgram) -> str:
     """All stages, with the views and splits they need."""
     lines = [f"{s.variable} = {s.factor}*{s.outer} + {s.inner}" for s in program.splits]
+    lines += _blocks(program)
     lines += [_view(program, view) for view in program.views]
     lines += [
         f"{print_expression(workspace.result)} is stored as {workspace.format}"
@@ -344,6 +369,15 @@ def print_program(program: ConcreteProgram) -> str:
     for stage in program.stages:
         lines += _lines(stage, 0)
     return "".join(f"{line}\n" for line in lines)
+
+
+def _blocks(program: ConcreteProgram) -> Iterator[str]:
+    """The variables that are divided into blocks, by the size of the blocks."""
+    by_size: dict[int, list[str]] = {}
+    for blocked in program.blocks:
+        by_size.setdefault(blocked.size, []).append(blocked.variable)
+    for size, names in by_size.items():
+        yield f"{', '.join(names)} in blocks of {size}"
 
 
 def _functions_of_nothing(program: ConcreteProgram) -> Iterator[str]:

@@ -24,7 +24,8 @@ def read_tensor_view(view: View, source: SparseTensor) -> SparseTensor:
     shape = view_shape(view, source.shape)
     singles = all(len(parts) == 1 for parts in view.parts)
     stored = tuple(view.parts[mode][0] for mode in view.format.modes)
-    if singles and Format(levels=view.format.levels, parts=stored) == source.format:
+    same = Format(levels=view.format.levels, parts=stored, block=source.format.block)
+    if singles and same == source.format:
         return as_stored(shape, view.format, source.levels, source.values, fill=source.fill)
     table, values = source.coordinates()
     in_view = values != source.fill
@@ -68,7 +69,7 @@ def written_tensor(
 
 def _stored(written: SparseTensor, values: Array) -> Array:
     """The stored values, without zeros that only the lanes of a block added."""
-    levels = written.format.levels
+    levels = written.format.elements.levels
     in_blocks = bool(levels) and levels[-1].full
     return values != written.fill if in_blocks else np.ones(len(values), bool)
 

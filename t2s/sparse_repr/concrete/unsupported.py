@@ -1,13 +1,15 @@
-"""Directives that streams refuse because they are for Capstan, or for external functions."""
+"""Directives and formats that are for streams only, for Capstan, or for external functions."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from t2s.core.errors import UnsupportedError
 from t2s.graph.graph import MemorySpace
 from t2s.sparse_repr.concrete.external_directives import EXTERNAL_DIRECTIVES
 from t2s.sparse_repr.concrete.pattern_directives import PATTERN_DIRECTIVES
 from t2s.sparse_repr.concrete.schedule import Schedule
-from t2s.sparse_repr.notation.ir import Assignment
+from t2s.sparse_repr.notation.ir import Assignment, TensorDeclaration
 
 
 def refuse_patterns(schedule: Schedule, assignment: Assignment) -> None:
@@ -28,6 +30,19 @@ def refuse_patterns(schedule: Schedule, assignment: Assignment) -> None:
                 location=tensor.location,
                 expected="formats without a place",
                 hint='sparse.compile(..., target="capstan")',
+            )
+
+
+def refuse_blocks(tensors: Iterable[TensorDeclaration], who: str, what: str) -> None:
+    """Raise ``UnsupportedError`` for a tensor of blocks; ``who`` does ``what`` with elements."""
+    for tensor in tensors:
+        if tensor.format.block:
+            raise UnsupportedError(
+                f"{tensor.name} is stored in blocks, and {who} {what}",
+                location=tensor.location,
+                expected="tensors of elements",
+                given=str(tensor.format),
+                hint=f"store {tensor.name} as {tensor.format.grid}",
             )
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from t2s.core.errors import UnsupportedError
 from t2s.core.ops import Op
+from t2s.core.types import MOST_LANES
 from t2s.sparse_repr.blocks.alu import Compute, EmptyOperand, Fill, LoadValues, Spread, SumLanes
+from t2s.sparse_repr.blocks.block_values import ArrangeBlock, MatrixProduct, SumBlock
 from t2s.sparse_repr.blocks.droppers import CoordinateDropper, ValueDropper, ZeroDropper
+from t2s.sparse_repr.blocks.expressions import LaneView
 from t2s.sparse_repr.blocks.reducers import EmptyFiber, ReduceLists, ReducePoints
 from t2s.sparse_repr.functions import Choosing, Operator
+from t2s.sparse_repr.lowering.block_products import ProductStep, SumStep, steps_of_product
 from t2s.sparse_repr.lowering.diagram import DiagramWire, TokenKind
 from t2s.sparse_repr.lowering.scope import Blocks, LoopLevel, NestScope
 from t2s.sparse_repr.notation.ir import (
@@ -32,9 +37,14 @@ from t2s.sparse_repr.semiring import Semiring, TypedNumber
 def compute(scope: NestScope, value: Expression, result: Access) -> DiagramWire:
     """The values of an expression at the depth of the scope.
 
-    In lanes these are vectors if the result has the variable of the lanes, else sums of vectors.
+    In lanes these are vectors if the result has the variable of the lanes, else sums of vectors;
+    blocks have the axes of the result.
     """
-    computed = _wire(scope, _value(scope, value))
+    computed = _wire(scope, _summed(scope, value, result))
+    if scope.program.blocks:
+        around = (name for name in scope.around if name in computed.axes)
+        own = (name for name in result.variables if name in scope.program.sizes)
+        return _arranged(scope, computed, tuple(dict.fromkeys((*around, *own))))
     if scope.width > 1 and computed.lanes == 1:
         output = _new(scope, lanes=scope.width)
         scope.blocks.add(Spread(lanes=scope.width), [computed], [output], scope.region)
@@ -46,18 +56,18 @@ def compute(scope: NestScope, value: Expression, result: Access) -> DiagramWire:
     return computed
 
 
-def compute_scalar(scope: NestScope, value: Expression) -> tuple[DiagramWire, bool]:
+def compute_scalar(scope: NestScope, value: Expression, result: Access) -> tuple[DiagramWire, bool]:
     """The values of a temporary, one for each iteration, and whether they may be N.
 
     That stands for an element of which no operand is stored.
     """
-    computed = _value(scope, value, vanishes(value, scope.semiring))
+    computed = _summed(scope, value, result, vanishes(value, scope.semiring))
     return _wire(scope, computed), computed.optional
 
 
-def compute_everywhere(scope: NestScope, value: Expression) -> DiagramWire:
+def compute_everywhere(scope: NestScope, value: Expression, result: Access) -> DiagramWire:
     """The values of a temporary that has one in each iteration: zero where nothing is stored."""
-    computed = _value(scope, value)
+    computed = _summed(scope, value, result)
     if computed.optional:
         semiring = scope.semiring
         zero = _Value(semiring.zero)
@@ -65,13 +75,182 @@ def compute_everywhere(scope: NestScope, value: Expression) -> DiagramWire:
     return _wire(scope, computed)
 
 
+# Values that are blocks.  Along the axes of variables that the result does not have they are summed
+# here, inside of a block; reducers then add up the blocks.
+
+
+def _summed(scope: NestScope, value: Expression, result: Access, marked: bool = False) -> _Value:
+    """The values of an expression, summed along the axes that the result does not have."""
+    sizes = scope.program.sizes
+    if not sizes:
+        return _value(scope, value, marked)
+    kept = (*scope.around, *result.variables)
+    axes = _axes_of(scope, value)
+    loops = [name for level in scope.loops for name in _variables(scope, level.variable)]
+    summed = _summed_product(replace(scope, kept=kept), value, marked)
+    extra = tuple(name for name in loops if name in sizes and name not in (*kept, *axes))
+    if not extra:
+        return summed
+    wire = _wire(scope, summed)
+    repeated = replace(summed, operand=_arranged(scope, wire, (*wire.axes, *extra)))
+    return _sum_along(scope, repeated, extra)
+
+
+def _variables(scope: NestScope, loop: str) -> tuple[str, ...]:
+    """The variables of a loop: two of a fused one."""
+    for outer, inner, fused in scope.program.fused:
+        if fused == loop:
+            return outer, inner
+    return (loop,)
+
+
+def _axes_of(scope: NestScope, value: Expression) -> tuple[str, ...]:
+    """The axes of the values of an expression; a temporary has those of its stream."""
+    axes: dict[str, None] = {}
+    for access in accesses(value):
+        stream = scope.operands[access].stream
+        names = stream.axes if stream.kind is TokenKind.VALUE else access.variables
+        axes |= dict.fromkeys(name for name in names if name in scope.program.sizes)
+    return tuple(axes)
+
+
+def _summed_product(scope: NestScope, value: Expression, marked: bool) -> _Value:
+    """The values of an expression, summed along the axes that are not kept."""
+    left_over = tuple(name for name in _axes_of(scope, value) if name not in scope.kept)
+    if not left_over:
+        return _value(scope, value, marked)
+    match value:
+        case Negative(value=inner):
+            operand = _summed_product(scope, inner, marked)
+            return _alu(scope, Op.NEGATE, (operand,), EmptyOperand.ALL, marked)
+        case Combine(operator=Op.MULTIPLY) if _is_product(scope, value):
+            return _product(scope, _factors(scope, value), marked)
+    return _sum_along(scope, _value(scope, value, marked), left_over)
+
+
+def _is_product(scope: NestScope, value: Combine) -> bool:
+    """Whether a product is zero where a factor is not stored, or all factors are everywhere."""
+    operands = (scope.operands[access] for access in accesses(value))
+    return is_strict(value, scope.semiring) or not any(operand.missing for operand in operands)
+
+
+def _factors(scope: NestScope, value: Expression) -> tuple[Expression, ...]:
+    """The factors of a product, and of products in it."""
+    match value:
+        case Combine(operator=Op.MULTIPLY, left=left, right=right) if _is_product(scope, value):
+            return (*_factors(scope, left), *_factors(scope, right))
+    return (value,)
+
+
+def _product(scope: NestScope, factors: Sequence[Expression], marked: bool) -> _Value:
+    """The sum of a product over the axes that are not kept, step by step."""
+    sizes = scope.program.sizes
+    values = [_value(scope, factor, vanishes(factor, scope.semiring)) for factor in factors]
+    axes = [_axes_of(scope, factor) for factor in factors]
+    steps = steps_of_product(axes, scope.kept, sizes)
+    for number, step in enumerate(steps):
+        last = marked or number < len(steps) - 1
+        match step:
+            case SumStep(factor=factor, over=over):
+                made = _sum_along(scope, values[factor], over)
+            case ProductStep(left=left, right=right, over=()):
+                both = values[left], values[right]
+                made = _combine(scope, Op.MULTIPLY, both, EmptyOperand.ANY, last)
+            case ProductStep(left=left, right=right, over=over):
+                made = _matrix_product(scope, values[left], values[right], over, last)
+        values.append(made)
+    return values[-1]
+
+
+def _matrix_product(
+    scope: NestScope, one: _Value, other: _Value, over: tuple[str, ...], marked: bool
+) -> _Value:
+    """The product of two blocks as matrices, summed over the axes that both have."""
+    sizes = scope.program.sizes
+    sides = [(side, _wire(scope, side)) for side in (one, other)]
+    sides.sort(key=lambda side: min(map(_place(scope), side[1].axes)))
+    (_, left), (_, right) = sides
+    rows = tuple(name for name in left.axes if name not in over)
+    columns = tuple(name for name in right.axes if name not in over)
+    optional = marked and (one.optional or other.optional)
+    output = _new(scope, axes=(*rows, *columns))
+    block = MatrixProduct(
+        left=_view(left.axes, (*rows, *over), sizes),
+        right=_view(right.axes, (*over, *columns), sizes),
+        rows=prod(sizes[name] for name in rows),
+        inner=prod(sizes[name] for name in over),
+        columns=prod(sizes[name] for name in columns),
+        optional=optional,
+    )
+    scope.blocks.add(block, [left, right], [output], scope.region)
+    return _Value(output, optional)
+
+
+def _place(scope: NestScope) -> Callable[[str], int]:
+    """Where an axis is in the result; behind all others if it is summed."""
+    order = {name: number for number, name in enumerate(scope.kept)}
+    return lambda name: order.get(name, len(order))
+
+
+def _view(axes: Sequence[str], wanted: Sequence[str], sizes: Mapping[str, int]) -> LaneView:
+    """The lanes of a block with ``axes`` as an array over other axes, along some of which it is
+    repeated.
+    """
+    steps = {name: prod(sizes[other] for other in axes[at + 1 :]) for at, name in enumerate(axes)}
+    return LaneView(
+        tuple(sizes[name] for name in wanted), tuple(steps.get(name, 0) for name in wanted)
+    )
+
+
+def _arranged(scope: NestScope, wire: DiagramWire, axes: tuple[str, ...]) -> DiagramWire:
+    """A stream of blocks with these axes, in this order."""
+    if wire.axes == axes:
+        return wire
+    output = _new(scope, wire.about, axes=axes)
+    block = ArrangeBlock(view=_view(wire.axes, axes, scope.program.sizes))
+    scope.blocks.add(block, [wire], [output], scope.region)
+    return output
+
+
+def _sum_along(scope: NestScope, value: _Value, over: tuple[str, ...]) -> _Value:
+    """The sums of blocks along axes; N stays N."""
+    wire, sizes = _wire(scope, value), scope.program.sizes
+    rest = tuple(name for name in wire.axes if name not in over)
+    rows = prod(sizes[name] for name in rest)
+    output = _new(scope, axes=rest)
+    view = _view(wire.axes, (*rest, *over), sizes)
+    block = SumBlock(view=view, rows=rows, optional=value.optional)
+    scope.blocks.add(block, [wire], [output], scope.region)
+    return _Value(output, value.optional)
+
+
 def _wire(scope: NestScope, value: _Value) -> DiagramWire:
     operand = value.operand
     return operand if isinstance(operand, DiagramWire) else _filled(scope, operand)
 
 
-def _new(scope: NestScope, about: str = "", lanes: int = 1) -> DiagramWire:
-    return scope.blocks.stream(TokenKind.VALUE, scope.depth, about, lanes)
+def _new(
+    scope: NestScope, about: str = "", lanes: int = 1, axes: tuple[str, ...] = ()
+) -> DiagramWire:
+    if axes:
+        lanes = _checked_lanes(scope, axes)
+    return scope.blocks.stream(TokenKind.VALUE, scope.depth, about, lanes, axes)
+
+
+def _checked_lanes(scope: NestScope, axes: tuple[str, ...]) -> int:
+    """The elements of a block.  Raises ``UserError`` for more than a vector can have."""
+    sizes = scope.program.sizes
+    lanes = prod(sizes[name] for name in axes)
+    if lanes > MOST_LANES:
+        raise UnsupportedError(
+            f"a value would have a block along {', '.join(axes)}, which is too large",
+            location=scope.program.location,
+            expected=f"at most {MOST_LANES} elements, or products of tensors that are sums of"
+            " matrix products",
+            given=" x ".join(str(sizes[name]) for name in axes),
+            hint="smaller blocks, or a statement of its own for the product that is summed",
+        )
+    return lanes
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +380,9 @@ def _load(scope: NestScope, access: Access) -> DiagramWire:
     stream = operand.stream
     if stream.kind is TokenKind.VALUE:
         return stream
-    output = _new(scope, access.tensor, operand.lanes)
+    sizes = scope.program.sizes
+    axes = tuple(name for name in access.variables if name in sizes)
+    output = _new(scope, access.tensor, operand.lanes, axes)
     block = LoadValues(tensor=access.tensor, lanes=output.lanes)
     scope.blocks.add(block, [stream], [output], scope.region, access.location)
     return output
@@ -229,7 +410,12 @@ def _alu(
         lost = EmptyOperand.NEVER
     wires = [stream.operand for stream in streams if isinstance(stream.operand, DiagramWire)]
     lanes = max(wire.lanes for wire in wires)
-    output = _new(scope, lanes=lanes)
+    axes: tuple[str, ...] = wires[0].axes
+    if len(wires) > 1:
+        both = dict.fromkeys(name for wire in wires for name in wire.axes)
+        axes = tuple(sorted(both, key=_place(scope)))
+    output = _new(scope, lanes=lanes, axes=axes)
+    views = [_view(wire.axes, output.axes, scope.program.sizes) for wire in wires]
     optional = marked and lost is not EmptyOperand.NEVER
     block = Compute(
         operator=operator,
@@ -238,9 +424,10 @@ def _alu(
             for operand in operands
         ),
         absent=tuple(stream.absent if stream.optional else None for stream in streams),
-        lanes=lanes,
+        lanes=output.lanes,
         lost=lost,
         optional=optional,
+        views=tuple(views) if any(wire.axes != output.axes for wire in wires) else (),
     )
     scope.blocks.add(block, wires, [output], scope.region)
     return _Value(output, optional, absent if optional else None)

@@ -40,13 +40,15 @@ class TokenKind(Enum):
 class DiagramWire(Term):
     """A stream: its number in the diagram, the kind of its tokens, and its depth.
 
-    Values of several ``lanes`` are vectors.
+    Values of several ``lanes`` are vectors, or blocks: arrays over the parts of variables inside of
+    a block, the ``axes``, in row-major order.
     """
 
     number: int
     kind: TokenKind
     depth: int
     lanes: int = 1
+    axes: tuple[str, ...] = field(default=(), compare=False)
     about: str = field(default="", compare=False)
 
 
@@ -159,7 +161,7 @@ def interpret_diagram(
     """
     run, fill = _Meaning(diagram, tensors, extents, kind), diagram.semiring.zero
     if run.stored is not None:
-        count = prod(shape[mode] for mode in format.modes)
+        count = prod(format.in_grid(shape)) * format.lanes
         values = np.full(count, fill, kind)
         for at, value in run.stored:
             lanes = np.size(value)
@@ -173,6 +175,8 @@ def interpret_diagram(
         columns = [_flat(run.levels[level]) for level in sorted(run.levels)]
         table = np.array(columns, np.int64).reshape(len(columns), len(data)).T
         return from_coordinates(table[:, np.argsort(format.modes)], data, shape, format, fill=fill)
+    if format.block:
+        return _of_blocks(run, data, shape, format)
     first = min(run.levels)  # the levels above are dense, so all of their coordinates exist
     levels = [_counted(run.levels[first], depth) for depth in range(first)]
     levels += [_pruned(run.levels[n], first) for n in sorted(run.levels)]
@@ -185,6 +189,24 @@ def interpret_diagram(
     table = np.array(points, np.int64).reshape(len(points), len(shape))
     table = table[:, np.argsort(format.modes)]
     return from_coordinates(table, data, shape, format, fill=fill)
+
+
+def _of_blocks(
+    run: _Meaning, data: np.ndarray[Any, Any], shape: tuple[int, ...], format: Format
+) -> SparseTensor:
+    """The tensor of the blocks that were written."""
+    first = min(run.levels)
+    levels = [_counted(run.levels[first], depth) for depth in range(first)]
+    levels += [_pruned(run.levels[n], first) for n in sorted(run.levels)]
+    blocks = np.array(_points_of(levels, ()), np.int64).reshape(-1, len(shape))
+    if len(blocks) * format.lanes != len(data):
+        raise InternalError("coordinates and values that are written do not agree")
+    within = np.stack(np.unravel_index(np.arange(format.lanes), format.block), axis=1)
+    corners = blocks[:, np.argsort(format.modes)] * np.array(format.block)
+    table = (corners[:, None] + within).reshape(-1, len(shape))
+    inside = (table < np.array(shape)).all(axis=1)
+    fill = run.semiring.zero
+    return from_coordinates(table[inside], data[inside], shape, format, fill=fill)
 
 
 class _Meaning:

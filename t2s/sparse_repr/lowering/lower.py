@@ -158,11 +158,11 @@ def _lower(
     if inner is None:
         assert isinstance(statement, Assign)
         if statement.everywhere:
-            inner = Computed(loops=(), value=compute_everywhere(scope, statement.value))
+            inner = Computed(loops=(), value=compute_everywhere(scope, statement.value, result))
         elif top or scope.depth > outside:
             inner = Computed(loops=(), value=compute(scope, statement.value, result))
         else:
-            stream, optional = compute_scalar(scope, statement.value)
+            stream, optional = compute_scalar(scope, statement.value, result)
             inner = Computed(loops=(), value=stream, optional=optional)
     computed = replace(inner, loops=scope.loops[outside:] + inner.loops)
     clean = clean and top and not _written_dense(scope.program, result)
@@ -214,7 +214,10 @@ def _written_dense(program: ConcreteProgram, result: Access) -> bool:
 def _with_temporary(scope: NestScope, producer: Statement, consumer: Statement) -> NestScope:
     around, assign = scope.blocks.semiring, next(assigns_of(producer))
     scope.blocks.semiring = assign.semiring or around
-    computed = _lower(scope, producer, top=False)
+    fused = {name: (outer, inner) for outer, inner, name in scope.program.fused}
+    loops = (level.variable for level in scope.loops)
+    variables = tuple(name for loop in loops for name in fused.get(loop, (loop,)))
+    computed = _lower(replace(scope, around=variables), producer, top=False)
     scope.blocks.semiring = around
     pending = tuple(level.coordinate for level in computed.loops)
     operand = NestOperand(
@@ -230,8 +233,12 @@ def _with_temporary(scope: NestScope, producer: Statement, consumer: Statement) 
             if access in scope.operands
         ),
     )
-    for access in _reads_of_temporary(result_of(producer), consumer):
-        scope = scope.with_operand(access, operand)
+    made = result_of(producer)
+    for access in _reads_of_temporary(made, consumer):
+        called = dict(zip(made.variables, access.variables, strict=True))
+        axes = tuple(called.get(name, name) for name in computed.value.axes)
+        read = replace(operand, stream=replace(operand.stream, axes=axes))
+        scope = scope.with_operand(access, read)
     return scope
 
 

@@ -27,15 +27,24 @@ class Blocks:
         self.semiring: Semiring | None = None
         self._streams = 0
 
-    def stream(self, kind: TokenKind, depth: int, about: str = "", lanes: int = 1) -> DiagramWire:
+    def stream(
+        self,
+        kind: TokenKind,
+        depth: int,
+        about: str = "",
+        lanes: int = 1,
+        axes: tuple[str, ...] = (),
+    ) -> DiagramWire:
         """A new stream."""
         self._streams += 1
-        return DiagramWire(number=self._streams, kind=kind, depth=depth, about=about, lanes=lanes)
+        return DiagramWire(
+            number=self._streams, kind=kind, depth=depth, about=about, lanes=lanes, axes=axes
+        )
 
     def like(self, stream: DiagramWire, depth: int | None = None) -> DiagramWire:
         """A new stream with tokens of the same kind."""
         deep = stream.depth if depth is None else depth
-        return self.stream(stream.kind, deep, stream.about, stream.lanes)
+        return self.stream(stream.kind, deep, stream.about, stream.lanes, stream.axes)
 
     def add(
         self,
@@ -113,6 +122,8 @@ class NestScope:
     root: the reference 0 at depth 0.
     void: variables of extent 0.
     lane, width: the loop over the lanes of vectors, and their number, once it has been entered.
+    around: the variables of the loops around the producer that this is in; none at the top.
+    kept: the variables that the result of the statement has, in its order, and those around it.
     skip: whether scanners of the loop being entered skip coordinates that other sides lack.
     """
 
@@ -122,6 +133,8 @@ class NestScope:
     loops: tuple[LoopLevel, ...] = ()
     operands: dict[Access, NestOperand] = field(default_factory=dict)
     void: frozenset[str] = frozenset()
+    around: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
     skip: bool = False
     lane: str = ""
     width: int = 1

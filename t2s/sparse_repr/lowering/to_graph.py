@@ -257,7 +257,8 @@ def program_levels(result: Access, program: ConcreteProgram) -> tuple[str, ...]:
 
 def _looped(levels: tuple[str, ...], computed: Computed) -> tuple[str, ...]:
     """The levels without the innermost one, over the lanes of vectors."""
-    return levels[:-1] if computed.value.lanes > 1 else levels
+    in_lanes = computed.value.lanes > 1 and not computed.value.axes
+    return levels[:-1] if in_lanes else levels
 
 
 def _address(
@@ -350,6 +351,7 @@ def tensor_of(
         levels.append(level_arrays)
         count = level.positions(level_arrays, count, extent)
     values = arrays[None, "vals"]
+    count *= format.lanes
     if len(values) < count:
         values = np.concatenate([values, np.full(count - len(values), fill, values.dtype)])
     return as_stored(shape, format, levels, values, fill=fill)

@@ -9,6 +9,7 @@ from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.core.walk import Term, children, rebuild, walk
+from t2s.sparse_repr.notation.blocks import check_blocks
 from t2s.sparse_repr.notation.ir import (
     ADDITIVE,
     EXTREMES,
@@ -47,6 +48,7 @@ def make_assignment(
     _check_sums(result, value, text, location)
     _check_scalars(result, value, text, location)
     _check_conditions(value, text, location)
+    check_blocks(result, value, {tensor.name: tensor.format for tensor in tensors}, location)
     summed = with_sums(value, result.variables)
     return Assignment(result=result, value=summed, tensors=tensors, location=location)
 

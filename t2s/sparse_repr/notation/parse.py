@@ -13,6 +13,7 @@ from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.sparse_repr.formats import Format, as_format, checked_shape, dense, make_format
 from t2s.sparse_repr.functions import Function
+from t2s.sparse_repr.notation.blocks import usual_blocks
 from t2s.sparse_repr.notation.ir import (
     LEAST_VARIANCE,
     Access,
@@ -97,13 +98,14 @@ def parse_assignment(
                     given=name,
                 )
     declared = []
+    blocks = usual_blocks([(result, value)], stored)
     for name in names:
         order = next(len(a.variables) for a in (result, *accesses(value)) if a.tensor == name)
         shape = shapes.get(name)
         declared.append(
             TensorDeclaration(
                 name=name,
-                format=stored.get(name, dense(order)),
+                format=stored.get(name, dense(order).in_blocks(blocks[name])),
                 shape=None if shape is None else checked_shape(shape, name, location),
                 location=location,
             )

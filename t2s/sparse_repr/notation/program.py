@@ -16,6 +16,7 @@ from t2s.core.location import SourceLocation
 from t2s.core.names import NameSupply
 from t2s.core.walk import Term, walk
 from t2s.sparse_repr.formats import Format, dense
+from t2s.sparse_repr.notation.blocks import sizes_at, usual_blocks
 from t2s.sparse_repr.notation.ir import (
     Access,
     Assignment,
@@ -146,12 +147,16 @@ def make_program(
     occurring = dict.fromkeys(name for one in written for name in (one.name, *one.reads))
     names = NameSupply([*occurring, *declared])
     known = dict(declared)
+    blocks = usual_blocks(
+        [(one.result, one.value) for one in written],
+        {name: tensor.format for name, tensor in declared.items()},
+    )
     for one in written:
         for access in accesses(one.value):
             if access.tensor not in results:
-                order = len(access.variables)
+                stored = dense(len(access.variables)).in_blocks(blocks[access.tensor])
                 usual = TensorDeclaration(
-                    name=access.tensor, format=dense(order), location=access.location
+                    name=access.tensor, format=stored, location=access.location
                 )
                 known.setdefault(access.tensor, usual)
     statements: list[Statement] = []
@@ -212,7 +217,15 @@ def _statement(
             if piece.format is None
             else (piece.format, piece.like)
         )
-        known[name] = TensorDeclaration(name=name, format=format, location=written.location)
+        sizes = {
+            variable: size
+            for access in accesses(piece.value)
+            for variable, size in sizes_at(access, known[access.tensor].format)
+        }
+        block = [sizes.get(variable, 1) for variable in piece.result.variables]
+        known[name] = TensorDeclaration(
+            name=name, format=format.in_blocks(block), location=written.location
+        )
     read = dict.fromkeys(access.tensor for access in accesses(piece.value))
     declared = tuple(known[other] for other in dict.fromkeys((name, *read)))
     assignment = make_assignment(piece.result, piece.value, declared, written.location)

@@ -15,7 +15,14 @@ from t2s.core.display import NotebookCard, NotebookDisplay
 from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.ops import Op
-from t2s.sparse_repr.formats import Format, as_format, checked_order, checked_shape, dense
+from t2s.sparse_repr.formats import (
+    Format,
+    as_format,
+    checked_order,
+    checked_shape,
+    dense,
+    of_blocks,
+)
 from t2s.sparse_repr.functions import Function
 from t2s.sparse_repr.notation.ir import (
     LEAST_VARIANCE,
@@ -247,6 +254,8 @@ class Tensor(Notation, NotebookDisplay):
     format: how it is stored, or its letters (``"ds:1,0"``); all dense if not given, which needs
         ``order`` or ``shape``.
     shape: its extents, where no input gives them.
+    block: the extents of a block in all modes, if values are blocks (see ``of_blocks``); a number
+        for a tensor of one mode.
     order: number of modes, if neither ``format`` nor ``shape`` says it.
     properties: what external functions may ask for: ``"symmetric"``.
 
@@ -263,6 +272,7 @@ class Tensor(Notation, NotebookDisplay):
         *,
         shape: Sequence[int] | None = None,
         order: int | None = None,
+        block: int | Sequence[int] | None = None,
         properties: str | Sequence[str] = (),
     ) -> None:
         self.location = user_location()
@@ -274,6 +284,8 @@ class Tensor(Notation, NotebookDisplay):
         if format is None:
             format = dense(len(self.shape) if self.shape is not None else order or 0)
         self.format = as_format(format, what=name, location=self.location)
+        if block is not None:
+            self.format = of_blocks(self.format, block, what=name, location=self.location)
         known = {self.format.order}
         known |= set() if self.shape is None else {len(self.shape)}
         known |= set() if order is None else {order}

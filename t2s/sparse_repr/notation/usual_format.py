@@ -29,13 +29,13 @@ def usual_format(
         if set(access.variables) <= set(result.variables)
         and len(set(access.variables)) == len(access.variables)
         and is_sparse(known[access.tensor].format)
-        and known[access.tensor].format.plain
+        and known[access.tensor].format.grid.plain
     ]
     masks.sort(key=lambda access: -len(access.variables))
     for mask in masks:
         same = [other for other in masks if set(other.variables) == set(mask.variables)]
         if _is_zero_without(value, same):
-            return _like(result, mask, known[mask.tensor].format), mask.tensor
+            return _like(result, mask, known[mask.tensor].format.grid), mask.tensor
     return dense(len(result.variables)), ""
 
 

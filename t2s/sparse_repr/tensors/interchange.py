@@ -52,7 +52,7 @@ def filled_tensor(made: SparseTensor, fill: float | int, *, as_array: bool) -> S
     if made.dtype.kind in "iub" and not float(fill).is_integer():
         values = made.values.astype(np.float64)
         made = as_stored(made.shape, made.format, made.levels, values, fill=made.fill)
-    if not as_array and any(level.full for level in made.format.levels[-1:]):
+    if not as_array and any(level.full for level in made.format.elements.levels[-1:]):
         table, values = made.coordinates()
         is_entry = values != made.fill
         return from_coordinates(

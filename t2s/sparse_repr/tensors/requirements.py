@@ -91,6 +91,7 @@ def check_levels(
         count = level.positions(arrays, count, extent)
         _check_coordinates(format, number, arrays, parents, extent, increasing)
         parents = np.arange(count)
+    count *= format.lanes
     if np.ndim(values) != 1 or len(values) != count:
         raise UserError(
             f"the format {format} with these arrays stores {count} values",

@@ -46,7 +46,8 @@ class SparseTensor(HasEntries, NotebookDisplay):
     shape: the extent of every mode.
     format: level kinds and what each level stores.
     levels: the arrays of every level by name (``pos``, ``crd``, ...), outermost first.
-    values: the values, one for every position of the last level.
+    values: the values, one for every position of the last level, or the elements of a block, in
+        row-major order.
     fill: the value where nothing is stored.
 
     Make one with ``from_coordinates``, ``from_dense``, ``from_levels``, or of another library's
@@ -96,8 +97,18 @@ class SparseTensor(HasEntries, NotebookDisplay):
 
     @property
     def T(self) -> SparseTensor:
-        """The transposed tensor, whose modes are in the reverse order; it shares the arrays."""
+        """The transposed tensor, whose modes are in the reverse order.
+
+        It shares the arrays, unless values are blocks.
+        """
         parts = tuple(replace(p, mode=self.order - 1 - p.mode) for p in self.format.parts)
+        if self.format.block:
+            found = self.entries()
+            reverse = Coordinates(
+                shape=self.shape[::-1], modes=found.modes[::-1], values=found.values
+            )
+            turned = replace(self.format, parts=parts, block=self.format.block[::-1])
+            return from_entries(reverse, turned, fill=self.fill)
         transposed = replace(self.format, parts=parts)
         return as_stored(self.shape[::-1], transposed, self.levels, self.values, fill=self.fill)
 
@@ -115,8 +126,16 @@ class SparseTensor(HasEntries, NotebookDisplay):
     def coordinates(self) -> tuple[Array, Array]:
         """Coordinates (one row for each stored value, one column for each mode) and the values.
 
-        In the order in which they are stored; dense levels store zeros too.
+        In the order in which they are stored; dense levels and blocks store zeros too.
         """
+        if self.format.block:
+            return self._by_element.coordinates()
+        table, positions = self._positions()
+        inside = (table < np.array(self.shape, np.int64)).all(axis=1)
+        return table[inside], self.values[positions[inside]]
+
+    def _positions(self) -> tuple[Array, Array]:
+        """Coordinates and positions of all values, also of those beyond the end of a mode."""
         owner = np.zeros(1, np.int64)
         positions = np.zeros(1, np.int64)
         columns: list[Array] = []
@@ -129,8 +148,25 @@ class SparseTensor(HasEntries, NotebookDisplay):
             owner, positions = owner[unpacked.parents], unpacked.positions
         modes = _modes(columns, self.format, len(positions))
         table = np.stack(modes, axis=1) if modes else np.zeros((len(positions), 0), np.int64)
-        inside = (table < np.array(self.shape, np.int64)).all(axis=1)
-        return table[inside], self.values[positions[inside]]
+        return table, positions
+
+    def with_padding(self) -> SparseTensor:
+        """The tensor with ``fill`` in the parts of its blocks that are beyond the end of a mode."""
+        block = self.format.block
+        if not block or not any(n % size for n, size in zip(self.shape, block, strict=True)):
+            return self
+        table, positions = self._by_element._positions()
+        beyond = positions[(table >= np.array(self.shape, np.int64)).any(axis=1)]
+        values = self.values.copy()
+        values[beyond] = self.fill
+        return as_stored(self.shape, self.format, self.levels, values, fill=self.fill)
+
+    @property
+    def _by_element(self) -> SparseTensor:
+        """The same arrays with levels inside of blocks."""
+        format = self.format.elements
+        levels = (*self.levels, *({} for _ in format.levels[len(self.levels) :]))
+        return as_stored(self.shape, format, levels, self.values, fill=self.fill)
 
     def entries(self) -> Coordinates:
         """Entries in order, without values due to dense levels."""
@@ -140,7 +176,7 @@ class SparseTensor(HasEntries, NotebookDisplay):
     def _entries_as_stored(self) -> tuple[Array, Array]:
         """``coordinates()`` without zeros due to dense levels."""
         table, values = self.coordinates()
-        if any(level.full for level in self.format.levels[-1:]):
+        if any(level.full for level in self.format.elements.levels[-1:]):
             is_entry = values != self.fill
             table, values = table[is_entry], values[is_entry]
         return table, values
@@ -255,7 +291,8 @@ def _level_arrays(levels: Any) -> tuple[Arrays, ...]:
 
 def level_extents(shape: Sequence[int], format: Format) -> tuple[int, ...]:
     """The extent of every level of a tensor of that shape."""
-    return tuple(part.extent(shape[part.mode]) for part in format.parts)
+    grid = format.in_grid(shape)
+    return tuple(part.extent(grid[part.mode]) for part in format.parts)
 
 
 def from_dense(array: Any, format: Format | str, *, fill: float | int = 0) -> SparseTensor:
@@ -287,9 +324,9 @@ def from_coordinates(
     table = coordinate_table(coordinates, len(data), len(shape))
     _check_format(shape, format)
     _check_inside(table, shape)
-    keys, data = sorted_entries(_keys(tuple(table.T), format), data)
+    keys, data = sorted_entries(_keys(tuple(table.T), format.elements), data)
     if not sum_duplicates:
-        _check_twice(keys, data, shape, format)
+        _check_twice(keys, data, shape, format.elements)
     return _packed(*summed(keys, data), shape, format, fill)
 
 
@@ -297,7 +334,7 @@ def from_entries(found: Coordinates, format: Format, *, fill: float | int = 0) -
     """A tensor of entries that are known to be in its shape."""
     shape, values = checked_shape(found.shape), real_values(found.values)
     _check_format(shape, format)
-    keys, values = sorted_entries(_keys(found.modes, format), values)
+    keys, values = sorted_entries(_keys(found.modes, format.elements), values)
     return _packed(keys, values, shape, format, fill)
 
 
@@ -322,8 +359,9 @@ def _modes(keys: Sequence[Array], format: Format, count: int) -> list[Array]:
 def _packed(
     keys: Sequence[Array], data: Array, shape: tuple[int, ...], format: Format, fill: float | int
 ) -> SparseTensor:
-    """The tensor of unique entries in the order of their levels."""
-    levels, positions, count = _pack_levels(keys, len(data), shape, format)
+    """The tensor of unique entries in the order of their levels, and then of those in blocks."""
+    packed, positions, count = _pack_levels(keys, len(data), shape, format.elements)
+    levels = packed[: len(format.levels)]
     stored = np.full(count, fill, data.dtype) if len(data) < count else np.zeros(count, data.dtype)
     stored[positions] = data
     return as_stored(shape, format, levels, stored, fill=fill)

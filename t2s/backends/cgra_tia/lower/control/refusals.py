@@ -42,6 +42,11 @@ class BlockRefusals:
                     "one word at a time: access it by one index"
                 )
         check_memory(machine, graph)
+        if machine.interval > 1 or machine.latency:
+            self.refuse(
+                "it has an interval or a latency of its own, and cells fire every cycle: store "
+                "tensors without blocks"
+            )
         if machine.memories:
             self.refuse(
                 f"it keeps the points {machine.memories[0].name!r} in a sorted memory, and cells "
