@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import assert_never
 
-from t2s.core.errors import InternalError, UnsupportedError
+from t2s.core.errors import InternalError
 from t2s.core.expr import TRUE, Const, Expr, Local, Select, apply, equals
-from t2s.core.location import user_location
 from t2s.core.ops import Op
 from t2s.core.types import Kind, Type
 from t2s.core.walk import walk
@@ -436,14 +435,6 @@ class _LoopValues(StoredValues[Expr, Expr]):
 
     def apply(self, operator: Op | Function, *operands: Expr) -> Expr:
         if isinstance(operator, Function):
-            if operator.of_floats:
-                raise UnsupportedError(
-                    f"loops do not compute {operator.value} yet",
-                    location=user_location(),
-                    expected="relu and abs, or an assignment without external functions",
-                    hint=f"assign what is in {operator.value}(...) to a tensor, and compute"
-                    f" {operator.value} of it in an assignment of its own",
-                )
             return operator.expression(*operands)
         return apply(operator, *operands)
 
