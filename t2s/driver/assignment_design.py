@@ -402,6 +402,22 @@ def _one_by_one(
     return arrays[group.last.name]
 
 
+@dataclass(frozen=True, kw_only=True)
+class BoundKernel:
+    """A kernel for some inputs, the inputs as it reads them, and the graph of every stage."""
+
+    compiled: Compiled
+    binding: Binding
+    graphs: tuple[StageGraph, ...]
+
+    def sources(self, graph: StageGraph) -> dict[str, str]:
+        """The tensors of a graph's arrays, for views those that they are of."""
+        views = {view.name: view.source for view in self.compiled.program.views}
+        return {
+            port.name: views.get(port.tensor, port.tensor) for port in (*graph.reads, *graph.writes)
+        }
+
+
 @dataclass(frozen=True)
 class AssignmentDesign(Design):
     """A compiled assignment, the type that it computes in, and what its channels are."""
@@ -421,11 +437,10 @@ class AssignmentDesign(Design):
 
     def graphs(self, inputs: Mapping[str, Any]) -> tuple[Graph, ...]:
         """The graph of every stage for inputs of these shapes."""
-        compiled, binding = self._bound(inputs)
-        if binding.type == BOOL:
+        bound = self.bound(inputs)
+        if bound.binding.type == BOOL:
             return self._of_bools.graphs(inputs)
-        numbers = range(len(compiled.diagrams))
-        return tuple(compiled.stage(n, binding, self.channels).graph for n in numbers)
+        return tuple(graph.graph for graph in bound.graphs)
 
     def stage_count_for(self, inputs: Mapping[str, Any] | None) -> int:
         return self.stage_count if inputs is None else len(self._bound(inputs)[0].diagrams)
@@ -438,6 +453,13 @@ class AssignmentDesign(Design):
         binding = self.compiled.bind(inputs, self.type)
         chosen = self.compiled.adapted(binding) if self.adapts else self.compiled
         return chosen, binding if chosen is self.compiled else chosen.bind(inputs, self.type)
+
+    def bound(self, inputs: Mapping[str, Any]) -> BoundKernel:
+        """The kernel for these inputs, with its graphs; of bools there are none."""
+        compiled, binding = self._bound(inputs)
+        numbers = range(0 if binding.type == BOOL else len(compiled.diagrams))
+        graphs = tuple(compiled.stage(number, binding, self.channels) for number in numbers)
+        return BoundKernel(compiled=compiled, binding=binding, graphs=graphs)
 
     def in_memory(self, graph: Graph) -> Graph:
         return given_in_memory(graph)
@@ -470,11 +492,11 @@ class AssignmentDesign(Design):
                 given="no inputs",
                 hint=f'pass them by name, as in t2s.simulate({self.name}, {{"A": matrix, ...}})',
             )
-        compiled, binding = self._bound(inputs)
+        bound = self.bound(inputs)
+        compiled, binding, graphs = bound.compiled, bound.binding, bound.graphs
         if binding.type == BOOL:
             made_of_bytes = yield from self._of_bools.stages(inputs)
             return replace(made_of_bytes, tensor=as_bools(made_of_bytes.tensor))
-        graphs = [compiled.stage(n, binding, self.channels) for n in range(len(compiled.diagrams))]
         results: list[Any] = []
         written: SparseTensor | None = None
         for number, graph in enumerate(graphs):
@@ -493,20 +515,12 @@ class AssignmentDesign(Design):
         assert written is not None
         final = final_result(compiled.assignment, compiled.program, binding, written)
         warn_of_narrow_sums(compiled.assignment, binding, final)
-        sources = tuple(_sources(graph, compiled.program) for graph in graphs)
+        sources = tuple(map(bound.sources, graphs))
         return SparseResult(tensor=final, stages=tuple(results), sources=sources)
 
     @property
     def _of_bools(self) -> AssignmentDesign:
         return replace(self, compiled=self.compiled.of_bools, type=BYTE)
-
-
-def _sources(graph: StageGraph, program: ConcreteProgram) -> dict[str, str]:
-    """The tensors of a graph's arrays, for views those that they are of."""
-    views = {view.name: view.source for view in program.views}
-    return {
-        port.name: views.get(port.tensor, port.tensor) for port in (*graph.reads, *graph.writes)
-    }
 
 
 def _ended(result: Any) -> StageResult:

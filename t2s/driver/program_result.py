@@ -96,6 +96,21 @@ class ProgramResult(NotebookDisplay):
         return tuple(stage for run in self.runs for stage in run.result.stages)
 
     @property
+    def equal(self) -> dict[str, str]:
+        """The statements whose graphs did in each cycle what those of another one did before.
+
+        By the tensors that both assign.  Their times are those of the other one, and their values
+        were computed without it (see ``driver/equal_graphs.py``).
+        """
+        first: dict[int, str] = {}
+        found: dict[str, str] = {}
+        for run in self.runs:
+            other = first.setdefault(id(run.result.stages[0]), run.name)
+            if other != run.name:
+                found[run.name] = other
+        return found
+
+    @property
     def output(self) -> Array:
         """The values of the last statement, as a dense array."""
         return self[self.runs[-1].name]
@@ -108,7 +123,7 @@ class ProgramResult(NotebookDisplay):
     @property
     def table(self) -> Table:
         """A row for every graph: its cycles, its busiest block, and the words that it moves."""
-        rows = []
+        rows, equal = [], self.equal
         for run in self.runs:
             stages = run.result.stages
             for number, stage in enumerate(stages):
@@ -117,16 +132,22 @@ class ProgramResult(NotebookDisplay):
                         _shown(run) if not number else "",
                         f"{number + 1} of {len(stages)}",
                         f"{stage.cycles:,}",
-                        *_busiest(stage),
+                        *_busiest(stage, equal.get(run.name)),
                         *_moved(run.result, number),
                     )
                 )
         return Table(
-            title=f"{counted(self.cycles, 'cycle')} of {counted(len(rows), 'graph')}",
+            title=f"{counted(self.cycles, 'cycle')} of {counted(len(rows), 'graph')}"
+            f"{self._timed_once()}",
             headers=("statement", "graph", "cycles", "busiest block", "busy", "loaded", "stored"),
             rows=tuple(rows),
             left=frozenset({0, 3}),
         )
+
+    def _timed_once(self) -> str:
+        """How many graphs were timed, if some are equal."""
+        timed = len({id(stage) for stage in self.stages})
+        return f", of which {timed} are timed: others are equal" if timed < len(self.stages) else ""
 
     def __str__(self) -> str:
         return self.table.text()
@@ -142,11 +163,14 @@ class ProgramResult(NotebookDisplay):
         windows: Sequence[tuple[int, int]] = (),
         depths: Any = None,
     ) -> Path:
-        """Write a page with all graphs, one after the other; see ``SimResult.report``.
+        """Write a page with all graphs, one after the other, equal ones once.
+
+        See ``SimResult.report``.
 
         Raises ``UserError`` for graphs that ran as hardware, which counts no stalls.
         """
-        return write_stages(self, self.stages, path, windows, depths)
+        each_once = tuple({id(stage): stage for stage in self.stages}.values())
+        return write_stages(self, each_once, path, windows, depths)
 
 
 def _shown(run: StatementRun) -> str:
@@ -169,14 +193,17 @@ def _not_stored(name: str, run: StatementRun) -> UserError:
     )
 
 
-def _busiest(stage: SimResult | HardwareResult) -> tuple[str, str]:
-    """The block that fired most often, and how often; hardware does not count that."""
+def _busiest(stage: SimResult | HardwareResult, equal: str | None) -> tuple[str, str]:
+    """The block that fired most often, and how often; hardware does not count that.
+
+    Instead of the block, the statement to whose graphs those of this one are ``equal``.
+    """
     from t2s.simulator.report.result import SimResult
 
     if not isinstance(stage, SimResult) or not stage.nodes:
         return "", ""
     name, node = max(stage.nodes.items(), key=lambda item: item[1].busy)
-    return name, f"{node.busy:,}"
+    return name if equal is None else f"as for {equal}", f"{node.busy:,}"
 
 
 def _moved(result: SparseResult, stage: int) -> tuple[str, str]:

@@ -16,7 +16,7 @@ import numpy as np
 from t2s.backends.text.identifiers import Identifiers, plain
 from t2s.core.errors import InternalError
 from t2s.core.expr import Apply, Cast, Const, Expr, Local, Select
-from t2s.core.ops import Op
+from t2s.core.ops import C_FUNCTIONS, Op
 from t2s.core.types import Kind, Type
 from t2s.core.walk import walk
 from t2s.loops.ir import (
@@ -288,6 +288,12 @@ class _Printer:
         if operator is Op.ABSOLUTE:  # 0.0 of -0.0
             (value,) = operands
             return _wrapped(f"({value} <= 0 ? 0 - {value} : {value})", type)
+        if operator is Op.SQUARE_ROOT:
+            return _rounded(f"sqrt({operands[0]})", type)
+        if operator is Op.RECIPROCAL_SQUARE_ROOT:
+            return _rounded(f"(1 / sqrt({operands[0]}))", type)
+        if operator in C_FUNCTIONS:
+            return _rounded(f"{C_FUNCTIONS[operator]}({operands[0]})", type)
         left, right = operands
         if operator in (Op.MINIMUM, Op.MAXIMUM):
             sign = "<" if operator is Op.MINIMUM else ">"
@@ -303,6 +309,11 @@ def _wrapped(text: str, type: Type) -> str:
         return text if type.bits == 64 else f"(float){text}"
     narrow = type.bits < 32 and not type.is_bool
     return f"({c_type(type)}){text}" if narrow else text
+
+
+def _rounded(text: str, type: Type) -> str:
+    """A value of ``double`` as one of a type of floats."""
+    return text if type.bits == 64 else f"({c_type(type)}){text}"
 
 
 def _definition(term: object) -> tuple[str, Type] | None:

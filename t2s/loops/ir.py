@@ -3,7 +3,8 @@
 Expressions are those of ``core.expr`` over ``Local`` names, and touch no memory: statements load
 and store.  Coordinates and positions are ``int64``, whatever the integer type of an array.  A
 function takes a table of 64-bit words: the address of the function that grows arrays, then the
-addresses of arrays and the numbers, in the order of the arguments.
+addresses of arrays and the numbers, in the order of the arguments, and those of the C library's
+functions.
 """
 
 from __future__ import annotations
@@ -12,11 +13,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from t2s.core.errors import InternalError
 from t2s.core.expr import Const, Expr, Local
 from t2s.core.names import NameSupply
+from t2s.core.ops import C_FUNCTIONS, Op
 from t2s.core.types import Int, Type
 from t2s.core.walk import Term
+from t2s.llvm.c_functions import addresses_of_c_functions
 
 INDEX = Int(64)
 """The type of coordinates, positions and extents."""
@@ -168,6 +174,16 @@ class LoopFunction(Term):
     def slot(self, name: str) -> int:
         """The index of an argument in the table; index 0 is that of ``grow``."""
         return 1 + [argument.name for argument in self.arguments].index(name)
+
+    def table(self) -> NDArray[np.int64]:
+        """A table without arguments yet; behind them are the functions of the C library."""
+        table = np.zeros(1 + len(self.arguments) + len(C_FUNCTIONS), np.int64)
+        table[1 + len(self.arguments) :] = addresses_of_c_functions()
+        return table
+
+    def slot_of_operator(self, operator: Op) -> int:
+        """The index in the table of the address of a function of the C library."""
+        return 1 + len(self.arguments) + list(C_FUNCTIONS).index(operator)
 
 
 def number(value: int) -> Const:

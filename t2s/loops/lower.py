@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import assert_never
 
-from t2s.core.errors import InternalError, UnsupportedError
+from t2s.core.errors import InternalError
 from t2s.core.expr import TRUE, Const, Expr, Local, Select, apply, equals
-from t2s.core.location import user_location
 from t2s.core.ops import Op
 from t2s.core.types import Kind, Type
 from t2s.core.walk import walk
@@ -41,7 +40,7 @@ from t2s.loops.tensor_access import (
 )
 from t2s.sparse_repr.concrete.ir import Assign, Forall, Statement, Where, loops_of, result_of
 from t2s.sparse_repr.concrete.merge import Leaf, Merge, expression_of, merge_of
-from t2s.sparse_repr.functions import Function, Operator
+from t2s.sparse_repr.functions import Operator
 from t2s.sparse_repr.notation.ir import Access
 from t2s.sparse_repr.notation.support import StoredValue, StoredValues
 
@@ -437,14 +436,6 @@ class _LoopValues(StoredValues[Expr, Expr]):
     def apply(self, operator: Operator, *operands: Expr) -> Expr:
         if isinstance(operator, Op):
             return apply(operator, *operands)
-        if isinstance(operator, Function) and operator.of_floats:
-            raise UnsupportedError(
-                f"loops do not compute {operator.value} yet",
-                location=user_location(),
-                expected="relu and abs, or an assignment without external functions",
-                hint=f"assign what is in {operator.value}(...) to a tensor, and compute"
-                f" {operator.value} of it in an assignment of its own",
-            )
         return operator.expression(*operands)
 
     def zero_unless(self, where: Expr, value: Expr) -> Expr:

@@ -13,6 +13,7 @@ import numpy as np
 
 from t2s.core.errors import InternalError
 from t2s.core.expr import Expr, Local
+from t2s.core.ops import C_FUNCTIONS
 from t2s.core.preparation import preparation
 from t2s.core.types import INT32, Type
 from t2s.core.walk import walk
@@ -96,7 +97,11 @@ class _Emitter:
         self.table = self.made.args[0]
         self.slots: dict[str, Slot] = {}
         self.pointers: dict[str, Slot | Value] = {}
-        self.expressions = ExpressionEmitter(self.builder, _Names(self._read), {})
+        functions = {
+            operator: self.builder.load(self._at(function.slot_of_operator(operator)), I64)
+            for operator in C_FUNCTIONS
+        }
+        self.expressions = ExpressionEmitter(self.builder, _Names(self._read), functions)
 
     def emit(self) -> None:
         builder = self.builder
@@ -137,7 +142,10 @@ class _Emitter:
         return self.slots[name]
 
     def _argument(self, name: str) -> Value:
-        return self.builder.offset(self.table, integer(8 * self.function.slot(name)))
+        return self._at(self.function.slot(name))
+
+    def _at(self, slot: int) -> Value:
+        return self.builder.offset(self.table, integer(8 * slot))
 
     def _read(self, name: str) -> Value:
         slot = self.slots[name]
@@ -264,7 +272,7 @@ def run_nest(
         function = nest_of(nest)
         code = machine_code(function)
     numbers = {**numbers, FUNCTION: address, STATUS: 0}
-    table = np.zeros(1 + len(function.arguments), np.int64)
+    table = function.table()
     for argument in function.arguments:
         array = isinstance(argument, LoopArray)
         table[function.slot(argument.name)] = (

@@ -188,7 +188,7 @@ class StageMemory:
             self._add_workspace(name, over)
         for name, extent in run.extents.items():
             self.numbers[extent_of(name)] = extent
-        self.table = np.zeros(1 + len(self.function.arguments), np.int64)
+        self.table = self.function.table()
 
     def _add_operand(self, name: str, operand: Operand) -> None:
         if isinstance(operand, np.ndarray):

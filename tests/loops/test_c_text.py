@@ -192,6 +192,12 @@ def test_functions_of_one_value(tmp_path: Path) -> None:
     inputs = {"B": np.array([-2.5, -0.0, 0.0, -np.inf, 4.0])}
     np.testing.assert_array_equal(plan.run(inputs).output, [2.5, 0, 0, np.inf, -8])
     _right(plan, tmp_path, inputs)
+    text = "A(i) = exp(B(i)) + log(C(i)) + gelu(B(i)) + sqrt(C(i)) - rsqrt(C(i)) + silu(B(i))"
+    for type in (Float(32), Float(64)):
+        plan = sparse.compile(sparse.parse(text), "assume(1 == 1)")
+        given = {"B": np.linspace(-3, 3, 7), "C": np.linspace(0.1, 2, 7)}
+        arrays = {name: array.astype(type.numpy) for name, array in given.items()}
+        _right(plan, tmp_path / str(type), arrays)
 
 
 @needs_compiler

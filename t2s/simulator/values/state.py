@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 import weakref
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from t2s.core.errors import InternalError
-from t2s.core.ops import C_FUNCTIONS, Array
+from t2s.core.ops import Array
 from t2s.graph.arrays import check_graph_inputs, pack
 from t2s.graph.graph import Graph, Tensor, TensorRole
 from t2s.graph.nodes import Machine, Node
 from t2s.graph.semantics import new_registers, space_points
+from t2s.llvm.c_functions import addresses_of_c_functions
 from t2s.simulator.values.layout import (
     ALIGNMENT,
     FINISHED,
@@ -302,13 +301,3 @@ def allocate(
         elif tensor.name not in tensors:
             tensors[tensor.name] = np.zeros(tensor.allocated, tensor.type.numpy)
     return tensors
-
-
-@lru_cache(maxsize=1)
-def addresses_of_c_functions() -> tuple[int, ...]:
-    """The C library's ``exp`` and so on, which Python's ``math.exp`` also calls."""
-    library = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
-    if not hasattr(library, "exp"):
-        library = ctypes.CDLL("libm.so.6")
-    functions = (getattr(library, name) for name in C_FUNCTIONS.values())
-    return tuple(int(ctypes.cast(f, ctypes.c_void_p).value or 0) for f in functions)

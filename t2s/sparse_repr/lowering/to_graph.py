@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from graphlib import TopologicalSorter
 from math import prod
 
@@ -13,7 +14,9 @@ from t2s.core.expr import Const, Expr, spread
 from t2s.core.names import NameSupply
 from t2s.core.types import INT32, Type, UInt
 from t2s.core.walk import Term, walk
+from t2s.graph.deciding import deciding_arrays
 from t2s.graph.graph import Channel, Graph, StreamKind, Tensor, TensorRole, located
+from t2s.graph.nameless import nameless_text
 from t2s.graph.verify import verify_graph
 from t2s.sparse_repr.blocks.alu import StoreValues
 from t2s.sparse_repr.blocks.connections import UNBOUNDED, Connections, Stream
@@ -36,13 +39,34 @@ LOOK_AHEAD = 1
 """Cycles for which a block may hold a token until it has received the next one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class StageGraph:
     """The graph of a stage, with its tensors: ``reads`` are inputs, ``writes`` results."""
 
     graph: Graph
     reads: tuple[ArrayOf, ...]
     writes: tuple[ArrayOf, ...]
+
+    @cached_property
+    def nameless(self) -> str:
+        """What the graph shares with those that are equal but for names."""
+        return nameless_text(self.graph)
+
+    def deciding(self, addresses: bool) -> frozenset[str]:
+        """The arrays on which its times depend, with or without addresses, and what it stores."""
+        return self._deciding_with_addresses if addresses else self._deciding
+
+    @cached_property
+    def _deciding(self) -> frozenset[str]:
+        return deciding_arrays(self.graph, self._pattern)
+
+    @cached_property
+    def _deciding_with_addresses(self) -> frozenset[str]:
+        return deciding_arrays(self.graph, self._pattern, addresses=True)
+
+    @property
+    def _pattern(self) -> tuple[str, ...]:
+        return tuple(port.name for port in self.writes if port.level is not None)
 
 
 def diagram_to_graph(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 
 from t2s.core.errors import UserError
@@ -90,7 +91,7 @@ class Statement(Term):
         return self.assignment.tensor(self.name).format
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class StatementProgram(Term):
     """The statements in the order in which they run; ``inputs`` are what none of them assigns."""
 
@@ -98,7 +99,7 @@ class StatementProgram(Term):
     inputs: tuple[TensorDeclaration, ...]
     location: SourceLocation | None = field(default=None, compare=False)
 
-    @property
+    @cached_property
     def seen(self) -> frozenset[str]:
         """The results of which values depend on which elements they store, by ``stored(...)``."""
         seen: set[str] = set()

@@ -271,6 +271,12 @@ def as_stored(
     return tensor
 
 
+def with_fill(tensor: SparseTensor, fill: float | int) -> SparseTensor:
+    """The same entries, with another value of what is not stored; bools become integers."""
+    values = tensor.values.astype(np.int64) if tensor.dtype.kind == "b" and fill else tensor.values
+    return as_stored(tensor.shape, tensor.format, tensor.levels, values, fill=fill)
+
+
 def _level_arrays(levels: Any) -> tuple[Arrays, ...]:
     """The arrays of every level, whatever sequences they are."""
     if not isinstance(levels, Sequence) or not all(isinstance(level, Mapping) for level in levels):

@@ -27,6 +27,7 @@ from t2s.core.walk import walk
 from t2s.graph.body import Load, Send, Store
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import PEArray
+from t2s.llvm.c_functions import addresses_of_c_functions
 from t2s.llvm.compile import MachineCode, compile_nest
 from t2s.simulator.program.build import control_parameters
 from t2s.simulator.values.layout import ValueLayout, aligned_zeros, placed
@@ -41,7 +42,7 @@ from t2s.simulator.values.nests.trace import (
     Tracer,
     network_of,
 )
-from t2s.simulator.values.state import addresses_of_c_functions, start_values
+from t2s.simulator.values.state import start_values
 
 Turn = tuple[str, int, int]
 
