@@ -2,15 +2,18 @@
 
 A few kernels of every kind run on random data, so that a run takes milliseconds; now and then an
 expression of the hunt, or a random graph of machines, is drawn.  Latencies and intervals are random
-too.  ``differing`` compares times by runs with those of the kernel that runs ahead.
+too.  ``differing`` compares times by runs with those of the kernel that runs ahead, and
+``differing_values`` values and firings with those of machines that fire one by one.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
+from unittest.mock import patch
 
 import numpy as np
 
@@ -31,6 +34,7 @@ from t2s.simulator.report.result import SimResult
 from t2s.simulator.run import simulate
 from t2s.simulator.times.machine_times import all_codes
 from t2s.simulator.times.runs import RunTimes, runs_of
+from t2s.simulator.values import machine_values
 
 KERNELS = (
     ("Y(i,j) = A(i,k)*X(k,j)", {"A": "ds"}, "reorder(i,k,j)"),
@@ -50,6 +54,7 @@ KERNELS = (
 
 EXTENTS = ({"i": 9, "j": 40, "k": 30}, {"i": 50, "j": 3, "k": 17}, {"i": 1, "j": 70, "k": 1})
 
+_NEVER = 1 << 62
 UNBOUNDED = 1 << 30
 """A capacity that no run needs."""
 
@@ -84,15 +89,57 @@ def _kernel(number: int) -> sparse.Kernel:
 def _inputs(c: Choices, text: str, extents: Mapping[str, int]) -> dict[str, Array]:
     """Matrices with entries as data have them, some of them with empty rows, or empty."""
     generator = np.random.default_rng(c.below(1 << 20))
+    type = c.one_of([np.float32, np.float64])
     inputs: dict[str, Array] = {}
     for name, variables in re.findall(r"(\w)\(([\w,]+)\)", text.split("=")[1]):
         shape = tuple(extents[v] for v in variables.split(","))
         if len(shape) == 1 or name in "CDX":
-            inputs[name] = generator.integers(1, 9, shape).astype(np.float32)
+            inputs[name] = generator.standard_normal(shape).astype(type)
             continue
         there = clustered.matrix(c, generator, *shape, c.one_of(clustered.FORMS))
-        inputs[name] = there.astype(np.float32) * (not c.chance(12))
+        values = there * generator.standard_normal(shape)
+        inputs[name] = values.astype(type) * (not c.chance(12))
     return inputs
+
+
+@contextmanager
+def bursts(after: int) -> Iterator[None]:
+    """Machines that fire one by one so many times, and in bursts from then on."""
+    with patch.object(machine_values, "_TRIAL", after):
+        yield
+
+
+def differing_values(seed: int, *, drawn: bool = False) -> str | None:
+    """What machines do differently in a random case if they fire one by one.
+
+    "" if nothing is different, ``None`` if nothing runs.
+    """
+    with bursts(after=0):
+        found = list(random_runs(seed, drawn=drawn))
+    with bursts(after=_NEVER):
+        expected = list(random_runs(seed, drawn=drawn))
+    if len(found) != len(expected):
+        return "stages"
+    different = [name for two in zip(found, expected, strict=True) for name in _differing(*two)]
+    return ", ".join(different) if found else None
+
+
+def _differing(found: SimResult, expected: SimResult) -> Iterator[str]:
+    for name, values in expected.outputs.items():
+        if found.outputs[name].tobytes() != values.tobytes():
+            yield f"values of {name}"
+    if found.cycles != expected.cycles:
+        yield "cycles"
+    here, there = found.machine_trace, expected.machine_trace
+    if here is None or there is None:
+        return
+    for instance, codes in there.codes.items():
+        if not np.array_equal(here.codes[instance].expanded, codes.expanded):
+            yield f"firings of machine {instance}"
+    if not np.array_equal(here.sent, there.sent):
+        yield "tokens sent"
+    if not np.array_equal(here.received, there.received):
+        yield "tokens received"
 
 
 def differing(run: SimResult, seed: int) -> str | None:

@@ -291,10 +291,11 @@ class Frame:
         """How many firings this visit has made."""
         return self.load(self._fired)
 
-    def count(self, fired: Value) -> None:
-        """Increment the number of firings."""
+    def count(self, fired: Value, more: Value | None = None) -> None:
+        """Increase the number of firings, by one or by ``more``."""
         builder = self._builder
-        builder.store(builder.add(fired, integer(1), "nuw nsw"), self._fired)
+        more = integer(1) if more is None else more
+        builder.store(builder.add(fired, more, "nuw nsw"), self._fired)
 
     def finish(self) -> None:
         """Mark the place as finished."""
@@ -610,6 +611,11 @@ OF_A_NODE = frozenset(
         "ring",
         "heads",
         "tails",
+        "span heads",
+        "span tails",
+        "data",
+        "data heads",
+        "data tails",
         "unfinished",
         "state",
         "trace",

@@ -6,6 +6,7 @@ The shape of the code::
         the number of firings that space in outputs, trace and memories allows
         go to the saved mode
         mode: while firings are allowed:        # a block for each mode
+            many firings at once, if possible   # see ``emit_burst``
             wait for the needed heads, or pause
             decide between the alternatives     # a tree of branches; none: refuse
             rule: body, puts, takes             # note the rule in the trace
@@ -62,6 +63,7 @@ from t2s.llvm.ir import (
     null,
 )
 from t2s.simulator.values.emit_body import BodyEmitter, emit_search
+from t2s.simulator.values.emit_burst import BurstEmitter, Port
 from t2s.simulator.values.emit_frame import Frame, NodeContext, StreamPort, smaller
 from t2s.simulator.values.layout import (
     FAILED,
@@ -78,6 +80,8 @@ from t2s.simulator.values.layout import (
     most_adds,
 )
 from t2s.simulator.values.machine_memory import MemoryEmitter
+from t2s.simulator.values.span_ports import SpanPort
+from t2s.simulator.values.spans import Burst
 
 
 def emit_machine(
@@ -118,14 +122,20 @@ class _MachineEmitter:
         self._state: Value
         self._trace_state: Value
         graph = context.graph
-        self._inputs = {
-            channel.name: StreamPort(context, channel, receives=True)
+        carried, self._room = context.layout.spans.carried, builder.alloca(I64)
+        self._inputs: dict[str, Port] = {
+            channel.name: (SpanPort if channel.name in carried else StreamPort)(
+                context, channel, receives=True
+            )
             for channel in graph.inputs_of(node.name)
         }
-        self._outputs = {
-            channel.name: StreamPort(context, channel, receives=False)
+        self._outputs: dict[str, Port] = {
+            channel.name: (SpanPort if channel.name in carried else StreamPort)(
+                context, channel, receives=False
+            )
             for channel in graph.outputs_of(node.name)
         }
+        self._spans = [port for port in self._outputs.values() if isinstance(port, SpanPort)]
         self._memories = {memory.name: MemoryEmitter(context, memory) for memory in node.memories}
         self._scalars = {
             register.name: (builder.alloca(register_type(register.type)), register.type)
@@ -174,11 +184,30 @@ class _MachineEmitter:
                 load_value(builder, self._register(register, type), type, token_alignment(type)),
                 slot,
             )
+        plain = [port for port in self._outputs.values() if isinstance(port, StreamPort)]
         self._trace_state, self._trace, self._allowed = emit_firing_budget(
-            context, self._node, self._frame.budget(), self._outputs, self._memories
+            context, self._node, self._frame.budget(), plain, self._memories
         )
+        self._find_room()
         mode = builder.load(offset_by(builder, self._state, 4), I32)
         builder.switch(mode, list(self._modes.values()))
+
+    def _find_room(self) -> None:
+        """Note how many spans there is space for in every output that carries spans."""
+        builder = self._builder
+        if self._spans:
+            room = self._spans[0].room()
+            for port in self._spans[1:]:
+                room = smaller(builder, room, port.room())
+            builder.store(room, self._room)
+
+    def _go_on(self) -> Value:
+        """Whether another firing is allowed."""
+        builder = self._builder
+        allowed = builder.icmp_signed("<", self._frame.fired(), self._allowed)
+        if not self._spans:
+            return allowed
+        return builder.and_(allowed, builder.icmp_signed(">", self._load(self._room), integer(0)))
 
     def _emit_mode(self, number: int, mode: Mode) -> None:
         """Wait for the heads that the mode needs, then decide."""
@@ -186,13 +215,15 @@ class _MachineEmitter:
         builder.position_at_end(self._modes[mode.name])
         builder.store(integer(number, I32), self._mode)
         builder.store(integer(NOT_WAITING, I32), self._wait)
-        go = builder.icmp_signed("<", self._frame.fired(), self._allowed)
         ready = context.block("ready")
-        builder.cbranch(go, ready, self._leave)
+        builder.cbranch(self._go_on(), ready, self._leave)
         builder.position_at_end(ready)
         saved = dict(context.names)
         start = {register: self._load(slot) for register, (slot, _) in self._scalars.items()}
         context.names.update(start)
+        for burst in context.layout.spans.bursts.get(self._node.name, ()):
+            if burst.path.mode.name == mode.name:
+                self._emit_burst(burst)
         refuse, fail = context.block("refuse"), context.block("fail")
         context.abandon = fail
         self._emit_needs(mode.needs)
@@ -207,6 +238,32 @@ class _MachineEmitter:
             builder.store(value, self._scalars[register][0])
         builder.store(integer(FAILED, I32), self._status)
         builder.branch(self._leave)
+
+    def _emit_burst(self, burst: Burst) -> None:
+        """Fire a rule many times at once, if that is possible; else go on in a new block."""
+        context, builder = self._context, self._builder
+        saved = dict(context.names)
+        emitter = BurstEmitter(
+            context,
+            burst,
+            self._heads,
+            self._inputs,
+            self._outputs,
+            self._scalars,
+            self._memories,
+        )
+        single = context.block("single")
+        fired = self._frame.fired()
+        count = emitter.emit_checks(builder.sub(self._allowed, fired), single)
+        emitter.emit()
+        code = integer(burst.code, integer_type(8 * code_type(self._node).itemsize))
+        with builder.counting(integer(0), count) as at:
+            self._write_code(builder.add(fired, at), code)
+        self._frame.count(fired, count)
+        self._find_room()
+        builder.branch(self._modes[burst.path.mode.name])
+        builder.position_at_end(single)
+        self._restore(saved)
 
     def _emit_needs(self, needs: tuple[str, ...]) -> None:
         """Wait for heads, one after the other, and bind their names."""
@@ -267,12 +324,18 @@ class _MachineEmitter:
 
     def _note(self, code: Value) -> None:
         """Add a firing to the trace."""
-        builder, bytes = self._builder, code_type(self._node).itemsize
-        fired = self._frame.fired()
-        where = offset_by(builder, self._trace, self._context.scaled(fired, bytes))
-        entry_type = integer_type(8 * bytes)
-        builder.store(builder.trunc(code, entry_type), where, align=bytes)
+        builder, fired = self._builder, self._frame.fired()
+        entry_type = integer_type(8 * code_type(self._node).itemsize)
+        self._write_code(fired, builder.trunc(code, entry_type))
         self._frame.count(fired)
+        if self._spans:
+            room = builder.sub(self._load(self._room), integer(1))
+            builder.store(room, self._room)
+
+    def _write_code(self, firing: Value, code: Value) -> None:
+        bytes = code_type(self._node).itemsize
+        where = offset_by(self._builder, self._trace, self._context.scaled(firing, bytes))
+        self._builder.store(code, where, align=bytes)
 
     def _emit_rule(self, rule: Rule) -> None:
         """Emit one firing of a rule."""
@@ -343,7 +406,7 @@ class _MachineEmitter:
             store_value(builder, self._load(slot), where, type, token_alignment(type))
         length = offset_by(builder, self._trace_state, 8 * TRACE_LENGTH)
         builder.store(builder.add(builder.load(length, I64), fired), length)
-        self._frame.end_visit(fired, builder.icmp_signed("==", fired, self._allowed))
+        self._frame.end_visit(fired, builder.not_(self._go_on()))
 
     def _register(self, name: str, type: Type) -> Value:
         section = self._context.layout.register(self._node.name, name)
@@ -360,7 +423,7 @@ def emit_firing_budget(
     context: NodeContext,
     node: Machine,
     budget: Value,
-    outputs: Mapping[str, StreamPort],
+    outputs: Sequence[StreamPort],
     memories: Mapping[str, MemoryEmitter],
 ) -> tuple[Value, Value, Value]:
     """The address of the trace, the position of its next code, and the firings allowed.
@@ -377,7 +440,7 @@ def emit_firing_budget(
     start = context.scaled(length, code_type(node).itemsize)
     trace = builder.inttoptr(builder.add(address, start), POINTER)
     allowed = smaller(builder, builder.sub(limit, length), budget)
-    for port in outputs.values():
+    for port in outputs:
         allowed = smaller(builder, allowed, port.allowance())
     for name, memory in memories.items():
         most = most_adds(node, name)
@@ -481,8 +544,8 @@ class IfConversionEmitter:
     """Emits if-converted alternatives; ``token`` gives value and tag of a rule's puts."""
 
     context: NodeContext
-    inputs: Mapping[str, StreamPort]
-    outputs: Mapping[str, StreamPort]
+    inputs: Mapping[str, Port]
+    outputs: Mapping[str, Port]
     registers: Mapping[str, tuple[Slot, Type]]
     codes: Mapping[str, int]
     token: Callable[[Put], Token]

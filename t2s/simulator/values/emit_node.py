@@ -51,6 +51,7 @@ from t2s.simulator.values.emit_frame import (
 )
 from t2s.simulator.values.emit_machine import emit_machine
 from t2s.simulator.values.layout import FINISHED, NOT_STARTED, RUNNING, Key, ValueLayout
+from t2s.simulator.values.spans import Carried
 
 
 def emit_node(
@@ -276,26 +277,35 @@ class Program:
     faults: tuple[str, ...]
 
 
+_Kind = tuple[int, tuple[Carried | None, ...]]
+"""Machines with the same code: their shape, and what their channels carry."""
+
+
+def _kind(layout: ValueLayout, shape: MachineShape) -> _Kind:
+    return shape.number, tuple(layout.spans.carried.get(name) for name in shape.names)
+
+
 @gc_paused()
 def emit_program(graph: Graph, layout: ValueLayout) -> Program:
     """Write the code of a graph."""
     module = Module()
     faults: list[str] = []
     shapes = shapes_of(graph)
-    functions: dict[int, _SharedFunction] = {}
-    counts = Counter(shape.number for shape in shapes.values())
+    functions: dict[_Kind, _SharedFunction] = {}
+    kinds = {name: _kind(layout, shape) for name, shape in shapes.items()}
+    counts = Counter(kinds.values())
     calls: list[tuple[LLVMFunction, list[Value]]] = []
     for number, node in enumerate(graph.nodes):
         if not isinstance(node, Machine):
             calls.append((emit_node(module, graph, node, layout, number, faults), []))
             continue
-        shape = shapes[node.name]
-        if counts[shape.number] == 1:
+        shape, kind = shapes[node.name], kinds[node.name]
+        if counts[kind] == 1:
             calls.append((emit_machine(module, graph, node, layout, number, faults), []))
             continue
-        if shape.number not in functions:
-            functions[shape.number] = _shared_function(module, graph, node, layout, number, shape)
-        shared = functions[shape.number]
+        if kind not in functions:
+            functions[kind] = _shared_function(module, graph, node, layout, number, shape)
+        shared = functions[kind]
         numbers = shared.numbers(graph, layout, shape, len(faults))
         faults += shared.faults_of(shape)
         calls.append((shared.function, [module.table(f"table{number}", I64, numbers)]))

@@ -17,6 +17,7 @@ from t2s.core.ops import C_FUNCTIONS, Array
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.nodes import Choice, Machine, MemoryAdd, Rule
 from t2s.llvm.expressions import ALIGNMENT as ALIGNMENT
+from t2s.simulator.values.spans import NO_SPANS, Carried, Spans
 
 NOT_STARTED, RUNNING, FINISHED, FAILED = 0, 1, 2, 3
 """The first word of the state of a PE; its loop indices follow, or what a machine does next."""
@@ -33,6 +34,18 @@ TRACE_ADDRESS, TRACE_LENGTH, TRACE_LIMIT = range(3)
 
 TRACE_WORDS = 3
 
+TAG, COUNT, FIRST, STEP = 0, 4, 8, 12
+"""Where a span of a linear channel has its tag, the number of its tokens, the first value and the
+distance between values, each of 32 bits."""
+
+WHERE, STRIDE, ABSOLUTE = 8, 16, 20
+"""Where a span of an array channel has, after tag and number, the place of its values (64 bits),
+their distance in bytes, and whether the place is an address; else it is one in the data ring."""
+
+_VALUES_PER_SPAN = 16
+"""The size of a data ring, for each span in the ring."""
+
+_MEMORY_FUNCTIONS = 3
 _TAG_BYTES = 4
 _RINGS_BYTES = 2 << 20
 _DEPTHS = (16, 32, 64, 128, 256)
@@ -82,7 +95,8 @@ class ValueLayout:
     ``fault`` holds the number of the fault that stopped the run (0: none), ``place`` the number of
     its PE, and ``c_functions`` the addresses of the C library's functions.  ``depth`` is the
     initial capacity of every ring, and ``tokens`` the layout of tokens in it; ``codes`` and
-    ``waits`` are those of the machines (see ``code_type`` and ``waits``).
+    ``waits`` are those of the machines (see ``code_type`` and ``waits``).  ``spans`` says which
+    channels have rings of spans.
     """
 
     sections: Mapping[Key, Section]
@@ -91,6 +105,7 @@ class ValueLayout:
     tokens: Mapping[str, TokenLayout]
     codes: Mapping[str, np.dtype[np.generic]]
     waits: Mapping[str, tuple[tuple[str, ...], ...]]
+    spans: Spans
 
     @property
     def fault(self) -> Section:
@@ -158,13 +173,43 @@ class ValueLayout:
         """The address of a channel's ring buffers and the capacity of each, a power of two."""
         return self.sections[("ring", channel)]
 
+    def ring_heads(self, channel: str) -> Section:
+        """Entries of the ring that were taken as a whole: tokens, or spans."""
+        carries = channel in self.spans.carried
+        return self.sections[("span heads" if carries else "heads", channel)]
 
-def layout_of(graph: Graph) -> ValueLayout:
-    """Lay out the state of a graph."""
-    return placed(graph, _requests(graph))
+    def ring_tails(self, channel: str) -> Section:
+        """Entries that were put into the ring: tokens, or spans."""
+        carries = channel in self.spans.carried
+        return self.sections[("span tails" if carries else "tails", channel)]
+
+    def data(self, channel: str) -> Section:
+        """For an array channel: the address of the data rings, and the bytes of each."""
+        return self.sections[("data", channel)]
+
+    def data_heads(self, channel: str) -> Section:
+        """Bytes of values in the data ring that are taken."""
+        return self.sections[("data heads", channel)]
+
+    def data_tails(self, channel: str) -> Section:
+        """Bytes of values that were put into the data ring."""
+        return self.sections[("data tails", channel)]
+
+    def has_data(self, channel: str) -> bool:
+        """Whether it is an array channel."""
+        return self.spans.carried.get(channel) is Carried.ARRAY
 
 
-def placed(graph: Graph, requests: Iterable[tuple[Key, tuple[int, ...], str]]) -> ValueLayout:
+def layout_of(graph: Graph, spans: Spans = NO_SPANS) -> ValueLayout:
+    """Lay out the state of a graph, in which some channels may carry spans."""
+    return placed(graph, _requests(graph, spans), spans)
+
+
+def placed(
+    graph: Graph,
+    requests: Iterable[tuple[Key, tuple[int, ...], str]],
+    spans: Spans = NO_SPANS,
+) -> ValueLayout:
     """Lay out sections one after the other, given their keys, shapes and types."""
     sections: dict[Key, Section] = {}
     end = 0
@@ -176,18 +221,19 @@ def placed(graph: Graph, requests: Iterable[tuple[Key, tuple[int, ...], str]]) -
     return ValueLayout(
         sections=MappingProxyType(sections),
         bytes=end,
-        depth=first_depth(graph),
+        depth=first_depth(graph, spans),
         tokens=MappingProxyType({c.name: token_layout(c) for c in graph.channels}),
         codes=MappingProxyType({m.name: code_type(m) for m in graph.machines}),
         waits=MappingProxyType({m.name: waits(m) for m in graph.machines}),
+        spans=spans,
     )
 
 
-def _requests(graph: Graph) -> Iterable[tuple[Key, tuple[int, ...], str]]:
+def _requests(graph: Graph, spans: Spans) -> Iterable[tuple[Key, tuple[int, ...], str]]:
     yield ("fault",), (), "int64"
     yield ("place",), (), "int64"
     yield ("functions of C",), (len(C_FUNCTIONS),), "uint64"
-    yield ("memory functions",), (2,), "uint64"
+    yield ("memory functions",), (_MEMORY_FUNCTIONS,), "uint64"
     yield ("grow",), (), "uint64"
     for parameter in graph.parameters:
         yield ("parameter", parameter.name), (parameter.type.bytes,), "uint8"
@@ -199,6 +245,14 @@ def _requests(graph: Graph) -> Iterable[tuple[Key, tuple[int, ...], str]]:
         yield ("ring", channel.name), (2,), "uint64"
         yield ("heads", channel.name), (channel.element_count,), "int64"
         yield ("tails", channel.name), (channel.element_count,), "int64"
+        form = spans.carried.get(channel.name)
+        if form is not None:
+            yield ("span heads", channel.name), (channel.element_count,), "int64"
+            yield ("span tails", channel.name), (channel.element_count,), "int64"
+        if form is Carried.ARRAY:
+            yield ("data", channel.name), (2,), "uint64"
+            yield ("data heads", channel.name), (channel.element_count,), "int64"
+            yield ("data tails", channel.name), (channel.element_count,), "int64"
     for node in graph.nodes:
         yield ("unfinished", node.name), (), "int64"
         match node:
@@ -235,16 +289,37 @@ def aligned_zeros(size: int) -> Array:
     return block[start : start + size]
 
 
-def first_depth(graph: Graph) -> int:
+def span_bytes(form: Carried) -> int:
+    """The bytes of an entry in a ring of spans."""
+    return STEP + 4 if form is Carried.LINEAR else ABSOLUTE + 4
+
+
+def entry_bytes(channel: Channel, spans: Spans) -> int:
+    """The bytes of an entry in the ring of a channel."""
+    form = spans.carried.get(channel.name)
+    return token_layout(channel).stride if form is None else span_bytes(form)
+
+
+def data_bytes(channel: Channel) -> int:
+    """The bytes in the data ring of an array channel for each span in its ring."""
+    return _VALUES_PER_SPAN * channel.stream.element.bytes
+
+
+def first_depth(graph: Graph, spans: Spans) -> int:
     """The initial capacity of every ring.
 
     Values do not depend on capacities.  Deep rings amortize switching between PEs over many
     firings, shallow ones stay in the cache.
     """
-    per_token = sum(
-        channel.element_count * token_layout(channel).stride for channel in graph.channels
+    per_entry = sum(
+        channel.element_count
+        * (
+            entry_bytes(channel, spans)
+            + (data_bytes(channel) if spans.carried.get(channel.name) is Carried.ARRAY else 0)
+        )
+        for channel in graph.channels
     )
-    fitting = [depth for depth in _DEPTHS if depth * per_token <= _RINGS_BYTES]
+    fitting = [depth for depth in _DEPTHS if depth * per_entry <= _RINGS_BYTES]
     return fitting[-1] if fitting else _DEPTHS[0]
 
 

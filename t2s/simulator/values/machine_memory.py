@@ -11,7 +11,7 @@ from t2s.core.types import Kind, Type
 from t2s.graph.nodes import Machine, SortedMemory
 from t2s.llvm.expressions import convert, load_value, offset_by, register_type, store_value
 from t2s.llvm.ir import I32, I64, POINTER, Value, integer, null
-from t2s.simulator.program.codes import Codes, codes_of_parts
+from t2s.simulator.program.codes import Codes, about_runs_of, codes_of_parts
 from t2s.simulator.values import sorted_memory
 from t2s.simulator.values.emit_frame import NodeContext
 from t2s.simulator.values.layout import (
@@ -24,6 +24,8 @@ from t2s.simulator.values.layout import (
 )
 from t2s.simulator.values.packing import runs_of_trace
 from t2s.simulator.values.sorted_memory import CAPACITY, SIZE, emptied, enlarged, new_block
+from t2s.simulator.values.span_ports import Places
+from t2s.simulator.values.spans import makes_rows
 
 _GROWTH = 4
 _FIRST_CODES = 1 << 20
@@ -117,6 +119,12 @@ class MachineMemory:
             rest = rest.copy() if runs is None else runs
         return codes_of_parts(self._type, [*parts, rest])
 
+    def about_runs(self) -> float:
+        """About how many runs of equal codes there are in the traces."""
+        lengths = self._state[:, TRACE_LENGTH].tolist()
+        traces = zip(self._traces, lengths, strict=True)
+        return sum(about_runs_of(trace[:length]) for trace, length in traces if length)
+
     def take(self) -> bool:
         """Turn the codes in traces, if there are many, into runs; return whether there were any.
 
@@ -167,7 +175,7 @@ class MachineMemory:
 
 _WIDE = Type(Kind.INT, 64)
 _HALF_BITS = 32
-_MOST_KEY_WORDS = sorted_memory.HEADER - sorted_memory.PROBE
+_MOST_KEY_WORDS = sorted_memory.ROW_POINTS - sorted_memory.PROBE
 
 
 def key_pairs(memory: SortedMemory) -> list[list[int]]:
@@ -197,12 +205,13 @@ class MemoryEmitter:
         if len(self._pairs) > _MOST_KEY_WORDS:
             raise InternalError(f"a point of {memory.name} has {len(memory.keys)} coordinates")
         section = context.layout.memory_functions
-        self._find, self._drop = (
+        self._find, self._drop, self._find_row = (
             context.builder.inttoptr(
                 context.builder.load(context.address(section, number), I64), POINTER
             )
-            for number in range(2)
+            for number in range(3)
         )
+        self._makes_rows = makes_rows(memory)
         self._block: Value
 
     def begin_visit(self) -> None:
@@ -223,13 +232,8 @@ class MemoryEmitter:
     def add(self, keys: tuple[Expr, ...], value: Expr) -> None:
         """Combine a value into a point."""
         context, builder = self._context, self._context.builder
-        coordinates = [context.expressions.emit(key) for key in keys]
         operand = context.expressions.emit(value)
-        for number, positions in enumerate(self._pairs):
-            builder.store(
-                self._packed(positions, coordinates),
-                offset_by(builder, self._block, 8 * (sorted_memory.PROBE + number)),
-            )
+        self._probe(keys)
         position = self._call(self._find)
         new = builder.icmp_signed("<", position, integer(0))
         where = self._value_of(builder.select(new, builder.neg(position), position))
@@ -238,13 +242,59 @@ class MemoryEmitter:
         both = context.expressions.apply(self.memory.operator, type, [before, operand])
         store_value(builder, builder.select(new, operand, both), where, type, type.scalar.bytes)
 
+    def _probe(self, keys: tuple[Expr, ...]) -> None:
+        """Write the key to look for."""
+        builder = self._context.builder
+        coordinates = [self._context.expressions.emit(key) for key in keys]
+        for number, positions in enumerate(self._pairs):
+            builder.store(
+                self._packed(positions, coordinates),
+                offset_by(builder, self._block, 8 * (sorted_memory.PROBE + number)),
+            )
+
+    def find_row(self, keys: tuple[Expr, ...], count: Value) -> tuple[Value, Places, Value]:
+        """Consecutive points as a row: whether they are one, their values, how many are old."""
+        builder, probed = self._context.builder, 8 * (sorted_memory.PROBE + 1)
+        self._probe(keys)
+        builder.store(count, offset_by(builder, self._block, probed))
+        position = self._call(self._find_row)
+        is_row = builder.icmp_signed("!=", position, integer(0))
+        return is_row, self._row_at(position), self._word(sorted_memory.PROBE + 1)
+
+    def row(self) -> tuple[Value, Places]:
+        """The number of points in the row, 0 if there is none, and their values."""
+        row = self._word(sorted_memory.ROW)
+        return self._word(sorted_memory.ROW_POINTS), self._row_at(row)
+
+    def drop_row(self, count: Value) -> None:
+        """Remove the first points of the row."""
+        builder, words = self._context.builder, -(-self.memory.type.bytes // 8)
+        for word, change in (
+            (sorted_memory.ROW_POINTS, builder.neg(count)),
+            (sorted_memory.SIZE, builder.neg(count)),
+            (sorted_memory.ROW_KEY, count),
+            (sorted_memory.ROW, self._context.scaled(count, words)),
+        ):
+            where = offset_by(builder, self._block, 8 * word)
+            builder.store(builder.add(builder.load(where, I64), change), where)
+
+    def _row_at(self, position: Value) -> Places:
+        address = offset_by(self._context.builder, self._block, self._context.scaled(position, 8))
+        return Places(address=address, stride=integer(8 * -(-self.memory.type.bytes // 8)))
+
     def first(self) -> tuple[list[Value], Value]:
         """The coordinates and the value of the first point; zeros if there is none."""
         builder = self._context.builder
         empty = builder.icmp_signed("==", self._word(sorted_memory.SIZE), integer(0))
         entry = self._at(builder.add(self._word(sorted_memory.HEAP), integer(1)))
         at = builder.select(empty, self._word(sorted_memory.FREE), entry)
+        if self._makes_rows:
+            row = builder.icmp_signed("!=", self._word(sorted_memory.ROW_POINTS), integer(0))
+            before = builder.sub(self._word(sorted_memory.ROW), integer(1))
+            at = builder.select(row, before, at)
         words = [self._at(builder.add(at, integer(n))) for n in range(len(self._pairs))]
+        if self._makes_rows:
+            words = [builder.select(row, self._word(sorted_memory.ROW_KEY), words[0])]
         coordinates: dict[int, Value] = {}
         for word, positions in zip(words, self._pairs, strict=True):
             for position, value in self._unpacked(positions, word):

@@ -7,6 +7,7 @@ capacities of the channels the run may end earlier.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -38,15 +39,21 @@ from t2s.simulator.report.counters import Counts
 from t2s.simulator.values.emit_frame import FAULTED
 from t2s.simulator.values.emit_node import emit_program
 from t2s.simulator.values.layout import (
+    ABSOLUTE,
     FAILED,
     FINISHED,
+    FIRST,
     MODE,
+    TAG,
+    WHERE,
     Section,
     TokenLayout,
     ValueLayout,
     layout_of,
+    span_bytes,
 )
 from t2s.simulator.values.machine_memory import MOST_FIRINGS
+from t2s.simulator.values.spans import NO_SPANS, Carried, Spans, spans_of
 from t2s.simulator.values.state import RunState
 
 
@@ -130,6 +137,12 @@ def _counted(counted: Counts, static: Counts, ends: Counts, machines: Array) -> 
 
 
 _FIRINGS_PER_CALL = 1 << 22
+_TRIAL = 1 << 18
+"""Firings one by one, after which bursts begin if rules repeat for long enough."""
+
+_LONG = 24
+"""Firings by one rule in sequence, on average, that are worth bursts."""
+
 _FEW_FIRINGS = 1 << 18
 """Firings after which codes may have to be taken out of traces."""
 
@@ -189,8 +202,8 @@ class _Prepared:
     A run takes the memory if it is free, and leaves it for the next one.
     """
 
-    def __init__(self, graph: Graph) -> None:
-        self.layout = layout_of(graph)
+    def __init__(self, graph: Graph, spans: Spans) -> None:
+        self.layout = layout_of(graph, spans)
         program = emit_program(graph, self.layout)
         self._text, self.faults = program.text, program.faults
         self._optimized, self._fired = is_compiled(program.text), 0
@@ -229,7 +242,12 @@ def _words(sections: Iterable[Section]) -> Counts:
     return np.array([word for words in ranges for word in words], np.int64)
 
 
-_PREPARED: GraphCache[None, _Prepared] = GraphCache()
+_PREPARED: GraphCache[bool, _Prepared] = GraphCache()
+_SPANS: GraphCache[None, Spans] = GraphCache()
+
+
+def _spans(graph: Graph) -> Spans:
+    return _SPANS.get(graph, None, lambda: spans_of(graph))
 
 
 def stream_values(
@@ -247,27 +265,23 @@ def stream_values(
 
     Raises ``UserError`` if an input is invalid or a machine never ends.
     """
-    prepared = _PREPARED.get(graph, None, lambda: _Prepared(graph))
-    layout, state = prepared.layout, prepared.state(graph, record)
-    state.start(inputs, parameters)
-    addresses = AddressRecord(graph, layout, state, record)
-    if most_firings is not None:
-        for memory in state.machines.values():
-            memory.limit(most_firings)
-    total = fired = 0
-    while waiting := state.unfinished():
-        fired = prepared.code(fired).run(state.address, _FIRINGS_PER_CALL)
-        if fired == FAULTED:
-            raise InternalError(prepared.faults[int(state.get(layout.fault)) - 1])
-        total += fired
-        taken = addresses.take(all=not fired)
-        if not fired or total > _FEW_FIRINGS:
-            for memory in state.machines.values():
+    run = _Running(graph, inputs, parameters, most_firings, record, bursts=not _TRIAL)
+    while waiting := run.state.unfinished():
+        fired = run.advance()
+        if run.is_trial and run.total >= _TRIAL and run.is_worth_bursts():
+            run.leave()
+            run = _Running(graph, inputs, parameters, most_firings, record, bursts=True)
+            continue
+        taken = run.addresses.take(all=not fired)
+        if not fired or run.total > _FEW_FIRINGS:
+            for memory in run.state.machines.values():
                 taken |= memory.take()
-        if not fired and not taken and state.unfinished() == waiting and not state.grow():
+        stuck = not fired and not taken and run.state.unfinished() == waiting
+        if stuck and not run.state.grow():
             break
         if on_progress is not None:
-            on_progress(total)
+            on_progress(run.total)
+    prepared, layout, state, addresses = run.prepared, run.layout, run.state, run.addresses
     reader = _Reader(graph, layout, state)
     done = all(reader.waits_for_ever(name) for name in state.unfinished())
     traces = reader.traces(most_firings)
@@ -280,9 +294,63 @@ def stream_values(
         refusal=reader.refusal if refused else _nobody_refuses,
         recorded=addresses.result(),
     )
-    if done and state.bytes <= _MOST_KEPT_BYTES:
-        prepared.leave(state)
+    if done:
+        run.leave()
     return values
+
+
+class _Running:
+    """A run of the machines of a graph, one firing at a time or in bursts.
+
+    Attributes
+    ----------
+    total: firings so far.
+    is_trial: whether it may turn out that bursts are faster.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        inputs: Mapping[str, Array],
+        parameters: Mapping[str, Array],
+        most_firings: int | None,
+        record: Sequence[str],
+        *,
+        bursts: bool,
+    ) -> None:
+        self._graph = graph
+        self.prepared = _PREPARED.get(
+            graph, bursts, lambda: _Prepared(graph, _spans(graph) if bursts else NO_SPANS)
+        )
+        self.layout = self.prepared.layout
+        self.state = self.prepared.state(graph, record)
+        self.state.start(inputs, parameters)
+        self.addresses = AddressRecord(graph, self.layout, self.state, record)
+        self.total, self._fired, self.is_trial = 0, 0, not bursts
+        if most_firings is not None:
+            for memory in self.state.machines.values():
+                memory.limit(most_firings)
+
+    def advance(self) -> int:
+        """Let the machines fire for a while; return the number of firings."""
+        most = _TRIAL if self.is_trial and self.total < _TRIAL else _FIRINGS_PER_CALL
+        self._fired = self.prepared.code(self._fired).run(self.state.address, most)
+        if self._fired == FAULTED:
+            fault = int(self.state.get(self.layout.fault))
+            raise InternalError(self.prepared.faults[fault - 1])
+        self.total += self._fired
+        return self._fired
+
+    def is_worth_bursts(self) -> bool:
+        """Whether rules repeat for long, in a graph in which they can burst; asked once."""
+        self.is_trial = False
+        runs = sum(memory.about_runs() for memory in self.state.machines.values())
+        return self.total > _LONG * runs and bool(_spans(self._graph).bursts)
+
+    def leave(self) -> None:
+        """Keep the memory for the next run, unless it is large."""
+        if self.state.bytes <= _MOST_KEPT_BYTES:
+            self.prepared.leave(self.state)
 
 
 def _nobody_refuses(name: str, place: int) -> Exception:
@@ -367,6 +435,8 @@ class _Reader:
         head = int(self.state.get(layout.heads(channel.name))[at])
         if head == int(self.state.get(layout.tails(channel.name))[at]):
             return None
+        if channel.name in layout.spans.carried:
+            return self._head_of_span(channel, at)
         token = layout.tokens[channel.name]
         ring = self.state.ring(channel.name)[at]
         slot = head % (len(ring) // token.stride) * token.stride
@@ -377,6 +447,24 @@ class _Reader:
         if channel.stream.nesting == 0:
             return value
         return Token(value, int(ring[slot : slot + 4].view(np.int32)[0]))
+
+    def _head_of_span(self, channel: Channel, at: int) -> Token:
+        """The first token of the next span, which is there."""
+        layout, type = self.layout, channel.stream.element.scalar.numpy
+        form = layout.spans.carried[channel.name]
+        ring = self.state.ring(channel.name)[at].reshape(-1, span_bytes(form))
+        taken = int(self.state.get(layout.ring_heads(channel.name))[at])
+        span = ring[taken % len(ring)]
+        tag = int(span[TAG : TAG + 4].view(np.int32)[0])
+        if form is Carried.LINEAR:
+            return Token(span[FIRST : FIRST + 4].view(type)[0], tag)
+        where = int(span[WHERE : WHERE + 8].view(np.int64)[0])
+        if span[ABSOLUTE : ABSOLUTE + 4].any():
+            bytes = np.frombuffer(ctypes.string_at(where, type.itemsize), np.uint8)
+        else:
+            data = self.state.data(channel.name)[at]
+            bytes = data[where % len(data) :][: type.itemsize]
+        return Token(bytes.view(type)[0], tag)
 
 
 def _endless(node: Machine, place: int) -> UserError:

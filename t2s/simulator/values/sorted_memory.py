@@ -9,6 +9,10 @@ Usually many points are added and then all are removed.  So if many were added s
 removal sorts the heap: a sorted array is a heap, and stays one without its first entry.  The table
 is invalid then, and rebuilt if another point is added.
 
+While the points are consecutive, as in a sum of dense rows, they are a *row* instead: the first
+key, and the values side by side.  Adding a point elsewhere turns a row into entries.  Only keys of
+one word make rows.
+
 The functions are compiled once and called by address from generated code.
 """
 
@@ -25,20 +29,20 @@ from t2s.llvm.operands import Argument, inlined
 from t2s.simulator.values.layout import aligned_zeros
 
 _SOURCES = (Path(__file__),)
-_FIND, _DROP, _REHASH = (
+_FIND, _DROP, _FIND_ROW, _REHASH = (
     CompiledKernel(
         module="t2s.simulator.values.sorted_memory",
         name=name,
         sources=_SOURCES,
         arguments=(Argument.WORDS,),
     )
-    for name in ("find", "drop", "rehash")
+    for name in ("find", "drop", "find_row", "rehash")
 )
 
 
-def addresses() -> tuple[int, int]:
-    """The addresses of the compiled functions that find and remove points."""
-    return _FIND.address, _DROP.address
+def addresses() -> tuple[int, int, int]:
+    """The addresses of the compiled functions that find and remove points, and find rows."""
+    return _FIND.address, _DROP.address, _FIND_ROW.address
 
 
 def enlarged(block: Array) -> Array:
@@ -50,12 +54,17 @@ def enlarged(block: Array) -> Array:
     copy[SIZE], copy[FREE] = size, block[FREE]
     copy[ADDED] = size if block[ADDED] == SORTED else block[ADDED]
     copy[HEADER:entries] = block[HEADER:entries]
+    if block[ROW_POINTS]:
+        row, values = int(block[ROW]), size * (words - key_words)
+        copy[[ROW_POINTS, ROW_KEY, ADDED]] = size, block[ROW_KEY], 0
+        copy[copy[ROW] : copy[ROW] + values] = block[row : row + values]
+        return copy
     copy[moved : moved + 2 * size] = block[heap : heap + 2 * size]
     _REHASH(copy)
     return copy
 
 
-# The layout of a sorted memory: header, entries, heap and table.
+# The layout of a sorted memory: header, entries, heap, table and the values of a row.
 
 SIZE, CAPACITY, KEY_WORDS, ENTRY_WORDS, FREE, HEAP, TABLE, ADDED = range(8)
 """Words of the header: points held and most points, words of a key and of an entry, the first free
@@ -67,7 +76,10 @@ SORTED = -1
 PROBE = 8
 """The position of the probed key, at most 8 words."""
 
-HEADER = 16
+ROW_POINTS, ROW_KEY, ROW = 16, 17, 18
+"""Further words of the header: points of the row, or 0, its first key, and where its values are."""
+
+HEADER = 19
 
 
 def new_block(capacity: int, key_words: int, value_words: int) -> Array:
@@ -75,9 +87,11 @@ def new_block(capacity: int, key_words: int, value_words: int) -> Array:
     words = key_words + value_words
     heap = HEADER + (capacity + 1) * words
     table = heap + 2 * capacity
-    block = aligned_zeros(8 * (table + 2 * capacity)).view(np.int64)
+    row = table + 2 * capacity
+    size = row + capacity * value_words if key_words == 1 else row
+    block = aligned_zeros(8 * size).view(np.int64)
     block[[CAPACITY, KEY_WORDS, ENTRY_WORDS]] = capacity, key_words, words
-    block[[FREE, HEAP, TABLE]] = HEADER, heap, table
+    block[[FREE, HEAP, TABLE, ROW]] = HEADER, heap, table, row
     return block
 
 
@@ -195,10 +209,9 @@ def _is_worth_sorting(block: Any, size: Word) -> bool:
     return bool(room and size >= _MANY and 4 * block[ADDED] >= size and 8 * size >= block[CAPACITY])
 
 
-def find(block: Any) -> Word:
+@inlined
+def _insert(block: Any) -> Word:
     """The position of the entry with the probed key; negated if it is new."""
-    if block[ADDED] == SORTED:
-        _tabulate(block)
     at = _place(block, PROBE)
     entry = block[block[TABLE] + at]
     if entry:
@@ -224,6 +237,70 @@ def find(block: Any) -> Word:
     block[SIZE] = size + 1
     block[ADDED] += 1
     return -entry
+
+
+@inlined
+def _row_place(block: Any, key: Word, count: Word) -> Word:
+    """Where the values of consecutive keys from ``key`` on are in the row, which grows; or 0."""
+    words = block[ENTRY_WORDS] - 1
+    if block[SIZE] == 0:
+        block[ROW] = block[TABLE] + 2 * block[CAPACITY]
+        block[ROW_KEY] = key
+    elif block[ROW_POINTS] == 0:
+        return 0
+    distance = key - block[ROW_KEY]
+    if distance < 0 or distance > block[ROW_POINTS]:
+        return 0
+    place = block[ROW] + distance * words
+    if place + count * words > block[TABLE] + 2 * block[CAPACITY] + block[CAPACITY] * words:
+        return 0
+    block[ROW_POINTS] = max(block[ROW_POINTS], distance + count)
+    block[SIZE] = block[ROW_POINTS]
+    return place
+
+
+@inlined
+def _as_entries(block: Any) -> None:
+    """Turn the row into entries."""
+    key, words = block[PROBE], block[ENTRY_WORDS] - 1
+    count, block[ROW_POINTS], block[SIZE] = block[ROW_POINTS], 0, 0
+    if block[ADDED] == SORTED:
+        _tabulate(block)
+    for number in range(count):
+        block[PROBE] = block[ROW_KEY] + number
+        entry = -_insert(block)
+        for word in range(words):
+            block[entry + 1 + word] = block[block[ROW] + number * words + word]
+    block[PROBE] = key
+
+
+def find(block: Any) -> Word:
+    """The position of the entry with the probed key; negated if it is new.
+
+    In a row it is the word before the value.
+    """
+    if block[KEY_WORDS] == 1 and (block[SIZE] == 0 or block[ROW_POINTS]):
+        points = block[ROW_POINTS]
+        place = _row_place(block, block[PROBE], 1)
+        if place:
+            return 1 - place if block[ROW_POINTS] > points else place - 1
+        _as_entries(block)
+    if block[ADDED] == SORTED:
+        _tabulate(block)
+    return _insert(block)
+
+
+def find_row(block: Any) -> Word:
+    """Where the values of consecutive points are, as many as the second probed word says.
+
+    The first one has the probed key.  The second word becomes the number of points that are not
+    new.  If the points do not make a row, the result is 0.
+    """
+    count, points = block[PROBE + 1], block[ROW_POINTS]
+    place = _row_place(block, block[PROBE], count)
+    if place:
+        block[PROBE + 1] = min(count, points - (block[PROBE] - block[ROW_KEY]))
+    return place
 
 
 @inlined
@@ -254,6 +331,11 @@ def drop(block: Any) -> Word:
     """Remove the first point, if there is one."""
     size = block[SIZE] - 1
     if size < 0:
+        return 0
+    if block[ROW_POINTS]:
+        block[ROW_POINTS], block[SIZE] = size, size
+        block[ROW_KEY] += 1
+        block[ROW] += block[ENTRY_WORDS] - 1
         return 0
     if block[ADDED] != SORTED and _is_worth_sorting(block, size + 1):
         _sort(block, size + 1)

@@ -20,10 +20,13 @@ from t2s.llvm.c_functions import addresses_of_c_functions
 from t2s.simulator.values.layout import (
     ALIGNMENT,
     FINISHED,
+    Key,
     Section,
     ValueLayout,
     address_of,
     aligned_zeros,
+    data_bytes,
+    entry_bytes,
 )
 from t2s.simulator.values.machine_memory import MachineMemory
 from t2s.simulator.values.sorted_memory import addresses as sorted_memory_functions
@@ -33,6 +36,9 @@ _FIRST_ELEMENTS = 1 << 12
 _GROW = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _LARGEST_RING = 1 << 30
 """Bytes that the rings of one channel array may grow to."""
+
+_LARGER_BY_SPANS = 8
+"""How much larger rings of spans may be, whose entries and data take more space for a token."""
 
 
 class RunState:
@@ -56,7 +62,7 @@ class RunState:
         self._known = weakref.ref(graph)
         self._layout = layout
         self._views: dict[int, Array] = {}
-        self._rings: dict[str, Array] = {}
+        self._rings: dict[Key, Array] = {}
         self.memory: dict[str, Array] = {}
         self.scalars: Mapping[str, Array] = {}
         self.total = 0
@@ -133,18 +139,23 @@ class RunState:
 
     def _first_rings(self, depths: Mapping[str, int]) -> None:
         """All rings, in one block."""
-        layout, rings, end = self._layout, [], 0
+        layout, rings, end = self._layout, list[tuple[Section, int, int, int, int]](), 0
         for channel in self._graph.channels:
             depth = depths.get(channel.name, layout.depth)
-            rows, row = channel.element_count, depth * layout.tokens[channel.name].stride
-            rings.append((channel.name, end, rows, row, depth))
-            end += -(-rows * row // ALIGNMENT) * ALIGNMENT
+            entry = entry_bytes(channel, layout.spans)
+            wanted = [(layout.ring(channel.name), depth * entry, depth)]
+            if layout.has_data(channel.name):
+                bytes = depth * data_bytes(channel)
+                wanted.append((layout.data(channel.name), bytes, bytes))
+            rows = channel.element_count
+            for section, row, capacity in wanted:
+                rings.append((section, end, rows, row, capacity))
+                end += -(-rows * row // ALIGNMENT) * ALIGNMENT
         block = aligned_zeros(end)
         address = address_of(block)
-        for name, start, rows, row, depth in rings:
-            self._rings[name] = block[start : start + rows * row].reshape(rows, row)
-            word = layout.ring(name).word
-            self.words[word : word + 2] = address + start, depth
+        for section, start, rows, row, capacity in rings:
+            self._rings[section.key] = block[start : start + rows * row].reshape(rows, row)
+            self.words[section.word : section.word + 2] = address + start, capacity
 
     def get(self, section: Section) -> Array:
         """A section of the arena, as an array that shares its memory."""
@@ -176,24 +187,36 @@ class RunState:
         if any(enlarged):
             return True
         grown = False
+        layout = self._layout
         for channel in self._graph.channels:
-            layout = self._layout
-            heads = self.get(layout.heads(channel.name))
-            waiting = self.get(layout.tails(channel.name)) - heads
-            capacity = int(self.get(layout.ring(channel.name))[1])
-            ring = self._rings[channel.name]
-            if (waiting < capacity).all() or ring.nbytes * _GROWTH > _LARGEST_RING:
-                continue
-            self._install(channel.name, _larger(ring, heads, capacity), capacity * _GROWTH)
-            grown = True
+            name, most = channel.name, _LARGEST_RING
+            rings = [(layout.ring(name), layout.ring_heads(name), layout.ring_tails(name), 1)]
+            if layout.has_data(name):
+                counters = layout.data_heads(name), layout.data_tails(name)
+                rings.append((layout.data(name), *counters, channel.stream.element.bytes))
+            if name in layout.spans.carried:
+                most *= _LARGER_BY_SPANS
+            for section, heads, tails, least in rings:
+                grown |= self._grow_ring(section, self.get(heads), self.get(tails), least, most)
         return grown
+
+    def _grow_ring(
+        self, section: Section, heads: Array, tails: Array, least: int, most: int
+    ) -> bool:
+        """Enlarge the rings of a channel if one has no space for ``least``; return whether so."""
+        capacity = int(self.get(section)[1])
+        ring = self._rings[section.key]
+        if (tails - heads <= capacity - least).all() or ring.nbytes * _GROWTH > most:
+            return False
+        self._install(section, _larger(ring, heads, capacity), capacity * _GROWTH)
+        return True
 
     def recorded(self, channel: str, tokens: int) -> tuple[Array, Array]:
         """The tokens of every element of a channel without a receiver.
 
         Returns their bytes, a row for every element, and the number of tokens of each.
         """
-        ring = self._rings[channel]
+        ring = self.ring(channel)
         capacity = int(self.get(self._layout.ring(channel))[1])
         row = ring.shape[1] // capacity * tokens
         rows = ring if row == ring.shape[1] else aligned_zeros(ring.shape[0] * row).reshape(-1, row)
@@ -237,13 +260,16 @@ class RunState:
 
     def ring(self, channel: str) -> Array:
         """The bytes of the rings of a channel, a row for each element."""
-        return self._rings[channel]
+        return self._rings[self._layout.ring(channel).key]
 
-    def _install(self, channel: str, ring: Array, capacity: int) -> None:
-        self._rings[channel] = ring
-        word = self._layout.ring(channel).word
+    def data(self, channel: str) -> Array:
+        """The bytes of the data rings of an array channel, a row for each element."""
+        return self._rings[self._layout.data(channel).key]
+
+    def _install(self, section: Section, ring: Array, capacity: int) -> None:
+        self._rings[section.key] = ring
         for words in self.words, self._first:
-            words[word : word + 2] = address_of(ring), capacity
+            words[section.word : section.word + 2] = address_of(ring), capacity
 
 
 def _larger(ring: Array, heads: Array, capacity: int) -> Array:
