@@ -176,7 +176,7 @@ def test_directives_in_text(matrix: Path) -> None:
         ),
         (
             ("y(i)=A(i)", "--random", "A"),
-            "error: nothing says how far the variable i of A goes\n"
+            "error: the extent of i in A is unknown\n"
             "  expected: --size i=EXTENT, or a file with that variable\n",
         ),
         (

@@ -176,7 +176,7 @@ def extent_given(extents: dict[str, int], variable: str, tensor_name: str) -> in
     """The extent of a variable.  Raises ``UserError`` if no file and no option determines it."""
     if variable not in extents:
         raise UserError(
-            f"nothing says how far the variable {variable} of {tensor_name} goes",
+            f"the extent of {variable} in {tensor_name} is unknown",
             expected=f"--size {variable}=EXTENT, or a file with that variable",
         )
     return extents[variable]

@@ -105,7 +105,7 @@ def test_a_search_that_runs_the_best(tmp_path: Path, file: Path) -> None:
         ),
         (
             ("search", "a(i)=B(i,j)*c(j)", "-d", "i=4"),
-            "nothing says how far the variable j of B goes\n  expected: --size j=EXTENT, or a "
+            "the extent of j in B is unknown\n  expected: --size j=EXTENT, or a "
             "file with that variable",
         ),
         (

@@ -173,7 +173,7 @@ def test_extents_that_disagree() -> None:
         program.simulate({**inputs, "W": ONES((5, 2))})
     with pytest.raises(UserError, match="W is given with order 3"):
         program.simulate({**inputs, "W": ONES((4, 2, 2))})
-    with pytest.raises(UserError, match="nothing says how far the variable j goes"):
+    with pytest.raises(UserError, match="the extent of j is unknown"):
         sparse.program("T(i,j) = x(i)").simulate({"x": ONES(2)})
 
 

@@ -376,7 +376,7 @@ def test_extents_that_disagree() -> None:
 def test_a_variable_without_an_extent() -> None:
     assignment = parse("y(i,z) = A(i)")
     with refused("""
-        nothing says how far the variable z goes
+        the extent of z is unknown
           --> assignment = parse("y(i,z) = A(i)")
           expected: an input with z, or the shape of y
           given:    y(i,z)
@@ -573,7 +573,7 @@ def test_a_tensor_without_a_definition() -> None:
 def test_lanes_of_no_loop() -> None:
     assignment = parse("y(i) = A(i,j) * x(j)")
     with refused("""
-        there is no loop over k to parallelize
+        parallelize names k, which is no loop
           --> unknown = Schedule().parallelize("k", 4)
           expected: one of i, j
     """):

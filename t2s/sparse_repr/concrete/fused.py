@@ -178,8 +178,8 @@ def _lanes_of(group: StatementGroup, stage: Statement) -> Schedule:
     for directive in dealt:
         if directive.variable not in loops:
             raise UserError(
-                f"there is no loop over {directive.variable} around {group.last.name} to"
-                " parallelize",
+                f"parallelize names {directive.variable}, which is no loop around"
+                f" {group.last.name}",
                 location=directive.location,
                 expected=f"one of {', '.join(loops)}",
                 given=directive.variable,

@@ -43,7 +43,7 @@ def vector_split(
         )
     if directive.variable not in variables:
         raise UserError(
-            f"there is no loop over {directive.variable} to vectorize",
+            f"vectorize names {directive.variable}, which is no loop",
             location=directive.location,
             expected=f"one of {', '.join(variables)}",
         )
@@ -193,7 +193,7 @@ def check_directives(
             case Parallelize(variable=variable):
                 _check_not_a_part(directive, schedule)
             case Skip(variable=variable) if variable not in variables:
-                raise _no_loop("skip in", directive, variables)
+                raise _no_loop("skip", directive, variables)
             case FuseVariables():
                 _check_fuse(directive, schedule, variables)
             case Transpose(tensors=names):
@@ -239,7 +239,7 @@ def _check_tensors(transpose: Transpose, names: Sequence[str], tensors: Sequence
 
 def _no_loop(verb: str, directive: Parallelize | Skip, loops: Sequence[str]) -> UserError:
     return UserError(
-        f"there is no loop over {directive.variable} to {verb}",
+        f"{verb} names {directive.variable}, which is no loop",
         location=directive.location,
         expected=f"one of {', '.join(loops)}",
     )
@@ -269,7 +269,7 @@ def _check_fuse(fusion: FuseVariables, schedule: Schedule, variables: Sequence[s
             )
         if name not in variables:
             raise UserError(
-                f"there is no loop over {name} to fuse",
+                f"fuse names {name}, which is no loop",
                 location=fusion.location,
                 expected=f"one of {', '.join(variables)}",
             )

@@ -354,7 +354,7 @@ def extents_of(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]]) ->
         for name in access.variables:
             if name not in known:
                 raise UserError(
-                    f"nothing says how far the variable {name} goes",
+                    f"the extent of {name} is unknown",
                     location=access.location or assignment.location,
                     expected=f"an input with {name}, or the shape of {access.tensor}",
                     given=print_expression(access),
