@@ -24,6 +24,7 @@ LINES: dict[str, Callable[[Operands], Array]] = {
     "{r}(i,j) = relu(sum(k, {0}(i,k)*{1}(k,j)) - 1)": lambda x: np.maximum(x[0] @ x[1] - 1, 0),
     "{r}(i,j) = tanh({0}(i,j))": lambda x: np.tanh(x[0]),
     "{r}(i,j) = sigmoid({0}(i,j) + {1}(i,j))": lambda x: 1 / (1 + np.exp(-x[0] - x[1])),
+    "{r}(i,j) = where({0}(i,j), {1}(i,j), 0.5)": lambda x: np.where(x[0] != 0, x[1], 0.5),
     "{r}(i,j) = softmax(j; {0}(i,j))": lambda x: softmax(x[0]),
     "{r}(i,j) = softmax(i; {0}(i,k)*{1}(k,j))": lambda x: softmax((x[0] @ x[1]).T).T,
     "{r}(i,j) = layernorm(j; {0}(i,j), 0.01)": lambda x: layernorm_of(x[0]),

@@ -7,10 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 import t2s
 from t2s import sparse
 from t2s.errors import UserError
+from t2s.sparse_repr.notation.ir import all_variables
 from tests.models import MODELS, adjacency, gcn, sage
 from tests.random_programs import RandomProgram, random_programs
 from tests.sampling import sampled
@@ -247,6 +249,33 @@ def test_random_programs_in_fewer_graphs(case: RandomProgram) -> None:
             np.testing.assert_allclose(
                 found, expected[name], rtol=1e-7, atol=1e-9, err_msg=str(case)
             )
+
+
+@given(random_programs(), st.data())
+@settings(max_examples=6, deadline=None, phases=[Phase.generate])
+def test_random_orders_of_loops_in_fewer_graphs(case: RandomProgram, data: st.DataObject) -> None:
+    program = sparse.program(case.text, case.formats)
+    for statement in program.program.statements:
+        order = data.draw(st.permutations(all_variables(statement.assignment)))
+        program = program.schedule(statement.name, f"reorder({','.join(order)}), transpose()")
+    expected = program.interpret(case.inputs)
+    for kind in ("layer", "all"):
+        fused = program.fuse(kind)
+        result = fused.simulate(case.inputs, engine="python")
+        for name in result.tensors:
+            np.testing.assert_allclose(
+                result[name], expected[name], rtol=1e-7, atol=1e-9, err_msg=str(fused)
+            )
+
+
+def test_a_row_inside_of_a_loop_that_computes_its_reader_again() -> None:
+    """S2 makes X1 for every h, so the row of S1 in X1 is made for every h, too."""
+    model = MODELS["sage"]()
+    program = sparse.program(model.text, formats=model.formats)
+    for name in ("S2", "X1"):
+        program = program.schedule(name, "reorder(i,h,j)")
+    fused = program.stream("S2", "N2", "S1").recompute("X1")
+    np.testing.assert_allclose(fused.simulate(model.inputs)["X2"], model.expected["X2"], atol=1e-12)
 
 
 def test_integers_have_no_extremes_in_a_graph() -> None:

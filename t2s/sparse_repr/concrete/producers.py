@@ -86,9 +86,15 @@ class _Read:
         return tuple(loop.variable for loop in self.own_loops)
 
     def place(self, rows: Sequence[str]) -> tuple[str, ...]:
-        """The loops around a producer that shares the loops over ``rows``."""
+        """The loops around a producer that shares the loops over ``rows``.
+
+        Loops right inside that compute the reader again compute the producer again, too: a fiber
+        is read once.
+        """
         if rows:
-            return self.around[: 1 + max(map(self.around.index, rows))]
+            depth = 1 + max(map(self.around.index, rows))
+            again = takewhile(lambda name: name in self.reader.around, self.around[depth:])
+            return self.around[: depth + len(tuple(again))]
         first = self.around.index(self.own[0]) if self.own else len(self.around)
         return self.around[:first]
 
@@ -133,6 +139,9 @@ class ProducerTree:
             apart = len(place) > 1 and made.made and not shared
             if apart or len(readers) > 1:
                 raise _apart(made, reads, passing)
+            for read in place:
+                if not _arrives(read, read.walks(made), shared):
+                    raise _interrupted(made, read, passing)
             whole = any(_sees_zeros(made, read) for read in place)
             rows = place[0].walks(made)[:shared] if whole else ()
             self._insert(made, shared, place, place[0].reader.again, whole, rows)
@@ -453,8 +462,6 @@ def _loops_together(reads: Sequence[_Read]) -> int:
 
 def _arrives(read: _Read, walks: tuple[str, ...], shared: int) -> bool:
     """Whether a reader walks what a copy that shares some loops makes, right inside of these."""
-    if not shared:
-        return read.own[: len(walks)] == walks
     rows = [read.around.index(row) for row in walks[:shared]]
     if rows != sorted(rows):
         return False
@@ -499,7 +506,8 @@ def _check_walk(made: WalkedStatement, read: _Read, passing: PassOn) -> None:
         hint = f"recompute {name}"
     else:
         wanted = (*walks, *(variable for variable in own if variable not in walks))
-        order = reader.called(wanted).replace(",", "")
+        around_read = reader.called(wanted).split(", ")
+        order = " ".join(dict.fromkeys((*around_read, *statement.order)))
         paths = (path for path in statement.read.paths if path.tensor != name and not path.free)
         turned = dict.fromkeys(path.tensor for path in paths if not path.fits(order.split()))
         hint = f'{statement.name} with reorder("{order}")'
@@ -514,6 +522,19 @@ def _check_walk(made: WalkedStatement, read: _Read, passing: PassOn) -> None:
             (made.assignment.location, f"{name} is made by the loops {', '.join(made.order)}"),
             (passing.location, f"{name} is streamed here"),
         ],
+    )
+
+
+def _interrupted(made: WalkedStatement, read: _Read, passing: PassOn) -> UserError:
+    statement = read.reader.walked
+    return UserError(
+        f"{made.name} cannot be streamed into {statement.name}, which is computed again inside of"
+        " its loops",
+        location=passing.location or made.assignment.location,
+        expected=f"loops over {read.reader.called(read.walks(made))} that follow each other",
+        given=f"loops {read.reader.called(read.around)}",
+        hint=f"store {made.name}, or {statement.name}",
+        notes=[(statement.assignment.location, f"{made.name} is read here")],
     )
 
 
