@@ -170,13 +170,16 @@ def _not_stored(name: str, run: StatementRun) -> UserError:
 
 
 def _busiest(stage: SimResult | HardwareResult) -> tuple[str, str]:
-    """The block that fired most often, and how often; hardware does not count that."""
+    """The block that was taken for most cycles, by firings and the intervals behind them, and for
+    how many; hardware does not count that.
+    """
     from t2s.simulator.report.result import SimResult
 
     if not isinstance(stage, SimResult) or not stage.nodes:
         return "", ""
-    name, node = max(stage.nodes.items(), key=lambda item: item[1].busy)
-    return name, f"{node.busy:,}"
+    taken = {name: node.busy + node.waiting for name, node in stage.nodes.items()}
+    name = max(taken, key=lambda name: taken[name])
+    return name, f"{taken[name]:,}"
 
 
 def _moved(result: SparseResult, stage: int) -> tuple[str, str]:

@@ -405,3 +405,14 @@ def test_operators_in_python() -> None:
     kernel = sparse.compile(result)
     assert "i, j in blocks of 2\nk in blocks of 4\n" in str(kernel)
     np.testing.assert_allclose(kernel.simulate({"A": A, "B": B}).output, A @ B)
+
+
+def test_the_busiest_block_of_a_program() -> None:
+    """A matrix unit is taken for an interval by each firing."""
+    program = sparse.program(f"{PRODUCT}\ny(i) = C(i,j)", formats=FORMATS)
+    result = program.simulate({"A": A, "B": B})
+    unit = stage_of(result.runs[0].result).nodes["matrix_multiply"]
+    name, taken = result.table.rows[0][3:5]
+    assert name == "matrix_multiply"
+    assert taken == f"{unit.busy + unit.waiting:,}"
+    assert unit.waiting == (unit.firings - 1) * 3
