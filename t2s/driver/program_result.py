@@ -194,7 +194,8 @@ def _not_stored(name: str, run: StatementRun) -> UserError:
 
 
 def _busiest(stage: SimResult | HardwareResult, equal: str | None) -> tuple[str, str]:
-    """The block that fired most often, and how often; hardware does not count that.
+    """The block that was taken for most cycles, by firings and the intervals behind them, and for
+    how many; hardware does not count that.
 
     Instead of the block, the statement to whose graphs those of this one are ``equal``.
     """
@@ -202,8 +203,9 @@ def _busiest(stage: SimResult | HardwareResult, equal: str | None) -> tuple[str,
 
     if not isinstance(stage, SimResult) or not stage.nodes:
         return "", ""
-    name, node = max(stage.nodes.items(), key=lambda item: item[1].busy)
-    return name if equal is None else f"as for {equal}", f"{node.busy:,}"
+    taken = {name: node.busy + node.waiting for name, node in stage.nodes.items()}
+    name = max(taken, key=lambda name: taken[name])
+    return name if equal is None else f"as for {equal}", f"{taken[name]:,}"
 
 
 def _moved(result: SparseResult, stage: int) -> tuple[str, str]:

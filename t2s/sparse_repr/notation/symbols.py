@@ -254,8 +254,8 @@ class Tensor(Notation, NotebookDisplay):
     format: how it is stored, or its letters (``"ds:1,0"``); all dense if not given, which needs
         ``order`` or ``shape``.
     shape: its extents, where no input gives them.
-    block: the extents of a block in all modes, if values are blocks (see ``of_blocks``); a number
-        for a tensor of one mode.
+    block: the extents of a block in all modes, if values are blocks; a number for a tensor of one
+        mode.  ``"ds[16,16]"`` says both.
     order: number of modes, if neither ``format`` nor ``shape`` says it.
     properties: what external functions may ask for: ``"symmetric"``.
 
