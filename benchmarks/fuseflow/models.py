@@ -8,12 +8,24 @@ GPT-3 stores all of its weights; only its mask is compressed.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from benchmarks.fuseflow.published import DECODERS, GRAPHS, IMAGES
+from benchmarks.fuseflow.published import DECODERS, GRAPHS, IMAGES, Graph, Images
 from t2s import sparse
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decoder:
+    """Elements, their width, heads of attention, and the width between the two layers."""
+
+    sequence: int
+    width: int
+    heads: int
+    inner: int
+
 
 HIDDEN = 16
 DENSITY = 0.3984
@@ -22,8 +34,7 @@ DENSITY = 0.3984
 BATCH = 32
 DENSITY_OF_IMAGES = 0.1
 
-SEQUENCE, WIDTH, HEADS, INNER = 1024, 768, 12, 3072
-"""Of a decoder: elements, their width, heads of attention, and the width between its two layers."""
+GPT = Decoder(sequence=1024, width=768, heads=12, inner=3072)
 
 KEPT = {16: 549, 32: 268, 64: 118}
 """Blocks that the masks of the figure keep, by the size of their blocks."""
@@ -107,14 +118,15 @@ def inputs(model: str, data: str) -> dict[str, Any]:
     """Random inputs of a model with the counts of a data set."""
     match model:
         case "autoencoder":
-            return _of_images(IMAGES[data].pixels, IMAGES[data].hidden)
+            return inputs_of_images(IMAGES[data])
         case "GPT-3":
-            return _of_decoder(int(data.split()[-1]))
-    return _of_graph(model, data)
+            block = int(data.split()[-1])
+            return inputs_of_decoder(GPT, mask(GPT.sequence, block, KEPT[block]))
+    return inputs_of_graph(model, GRAPHS[data])
 
 
-def _of_graph(model: str, data: str) -> dict[str, Any]:
-    graph = GRAPHS[data]
+def inputs_of_graph(model: str, graph: Graph) -> dict[str, Any]:
+    """A graph without directions, features, and weights of two layers."""
     generator = np.random.default_rng(0)
     layers = ((graph.features, HIDDEN), (HIDDEN, graph.classes))
     arrays: dict[str, Any] = {
@@ -135,10 +147,12 @@ def _weights(generator: np.random.Generator, shape: tuple[int, int], density: fl
     return np.where(kept, values, np.float32(0))
 
 
-def _of_images(pixels: int, hidden: int) -> dict[str, Any]:
+def inputs_of_images(images: Images, batch: int = BATCH) -> dict[str, Any]:
+    """Images of pixels from 1 to 2, and the weights of an autoencoder."""
     generator = np.random.default_rng(0)
+    pixels, hidden = images.pixels, images.hidden
     return {
-        "X": generator.random((BATCH, pixels), np.float32) + np.float32(1),
+        "X": generator.random((batch, pixels), np.float32) + np.float32(1),
         "We": _weights(generator, (pixels, hidden), DENSITY_OF_IMAGES),
         "be": generator.standard_normal(hidden, np.float32),
         "Wd": _weights(generator, (hidden, pixels), DENSITY_OF_IMAGES),
@@ -146,19 +160,20 @@ def _of_images(pixels: int, hidden: int) -> dict[str, Any]:
     }
 
 
-def _of_decoder(block: int) -> dict[str, Any]:
+def inputs_of_decoder(size: Decoder, pattern: Any) -> dict[str, Any]:
+    """A sequence, dense weights, and a mask."""
     generator = np.random.default_rng(0)
-    per_head = WIDTH // HEADS
-    shapes: dict[str, tuple[int, ...]] = {"X": (SEQUENCE, WIDTH)}
+    width, heads, inner, per_head = size.width, size.heads, size.inner, size.width // size.heads
+    shapes: dict[str, tuple[int, ...]] = {"X": (size.sequence, width)}
     for name in "QKV":
-        shapes |= {f"W{name}": (WIDTH, HEADS, per_head), f"b{name}": (HEADS, per_head)}
-    shapes |= {"WO": (HEADS, per_head, WIDTH), "bO": (WIDTH,)}
-    shapes |= {"W1": (WIDTH, INNER), "b1": (INNER,), "W2": (INNER, WIDTH), "b2": (WIDTH,)}
+        shapes |= {f"W{name}": (width, heads, per_head), f"b{name}": (heads, per_head)}
+    shapes |= {"WO": (heads, per_head, width), "bO": (width,)}
+    shapes |= {"W1": (width, inner), "b1": (inner,), "W2": (inner, width), "b2": (width,)}
     arrays: dict[str, Any] = {
         name: generator.standard_normal(shape, np.float32) / np.float32(32)
         for name, shape in shapes.items()
     }
-    return {"M": mask(SEQUENCE, block, KEPT[block]), **arrays}
+    return {"M": pattern, **arrays}
 
 
 def mask(length: int, block: int, kept: int) -> Any:
