@@ -92,6 +92,31 @@ def test_what_is_streamed_is_neither_stored_nor_loaded() -> None:
         assert fused[name] == apart[name]
 
 
+@pytest.mark.parametrize("name", ["T", "L", "both"])
+def test_words_that_streaming_saves(name: str) -> None:
+    """All words of what is streamed, and no others; twice its size if each element is read once."""
+    inputs = layer()
+    inputs["A"] = np.eye(9) + np.roll(np.eye(9), 1, axis=1)
+    program = sparse.program(LAYER, FORMATS)
+    names = ("T", "L") if name == "both" else (name,)
+    apart, fused = program.simulate(inputs), program.stream(*names).simulate(inputs)
+    saved = {one: words for one, words in apart.words.items() if one in names}
+    assert {**saved, **fused.words} == apart.words
+    assert not set(names) & fused.words.keys()
+    for one in names:
+        assert saved[one].stored == apart[one].size
+    if "L" in names:
+        assert saved["L"].loaded + saved["L"].stored == 2 * apart["L"].size
+    if "T" in names:  # once for each weight in the row that it is multiplied with
+        weights = np.count_nonzero(inputs["W"])
+        assert saved["T"].loaded == inputs["A"].shape[0] * weights
+    inputs["A"][3] = 0  # readers do not come to a row that is empty
+    apart, fused = program.simulate(inputs), program.stream(*names).simulate(inputs)
+    for one, words in fused.words.items():
+        assert words.loaded <= apart.words[one].loaded
+        assert words.stored == apart.words[one].stored
+
+
 def test_a_result_that_is_not_stored() -> None:
     program = sparse.program(LAYER, FORMATS).stream("T")
     result = program.simulate(layer())

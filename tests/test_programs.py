@@ -323,3 +323,29 @@ def test_patterns_of_results() -> None:
             }
         )
         assert str(stored.tensors["C"].format) == expected, line
+
+
+@pytest.mark.verilator
+@pytest.mark.slow
+@pytest.mark.parametrize("fusion", ["none", "layer"])
+def test_hardware_of_a_program(fusion: str) -> None:
+    """Verilator counts the cycles of the simulator, and gives its bits, graph by graph."""
+    program = sparse.program(
+        """
+        T(i,j) = A(i,k)*X(k,j)
+        H(i,h) = relu(sum(j, T(i,j)*W(j,h)) + b(h))
+        U(i,h) = H(i,k)*V(k,h)
+        Z(i) = max(h; U(i,h))
+        """,
+        {"A": "ds"},
+    ).fuse(fusion)
+    generator = np.random.default_rng(0)
+    shapes = {"X": (4, 3), "W": (3, 2), "b": (2,), "V": (2, 2)}
+    inputs = {name: generator.standard_normal(size, np.float32) for name, size in shapes.items()}
+    inputs["A"] = np.diag(np.float32([1, 0, 2, 3]))
+    hardware, result = t2s.verilate(program, inputs), program.simulate(inputs)
+    assert [run.cycles for run in hardware.runs] == [run.cycles for run in result.runs]
+    assert hardware.tensors.keys() == result.tensors.keys()
+    for name in result.tensors:
+        assert hardware[name].tobytes() == result[name].tobytes()
+    assert str(hardware).startswith(f"{result.cycles:,} cycles of {len(result.stages)} graph")

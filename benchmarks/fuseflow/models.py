@@ -1,23 +1,47 @@
 """The models of the figure as programs, with inputs that have the counts of the data sets.
 
-Features and biases are dense, weights compressed with four of ten elements, and adjacency matrices
-compressed in both levels with values of 1, as FuseFlow describes them.
+Features and biases are dense, weights of graph networks compressed with four of ten elements, and
+adjacency matrices compressed in both levels with values of 1, as FuseFlow describes them.
+Autoencoders take a batch of 32 images, through weights of which a tenth is stored.  A decoder of
+GPT-3 stores all of its weights; only its mask is compressed.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from benchmarks.fuseflow.published import GRAPHS
+from benchmarks.fuseflow.published import DECODERS, GRAPHS, IMAGES, Graph, Images
 from t2s import sparse
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decoder:
+    """Elements, their width, heads of attention, and the width between the two layers."""
+
+    sequence: int
+    width: int
+    heads: int
+    inner: int
+
 
 HIDDEN = 16
 DENSITY = 0.3984
 """Of weights: four of ten are drawn, and one in 255 of those is zero."""
 
+BATCH = 32
+DENSITY_OF_IMAGES = 0.1
+
+GPT = Decoder(sequence=1024, width=768, heads=12, inner=3072)
+
+KEPT = {16: 549, 32: 268, 64: 118}
+"""Blocks that the masks of the figure keep, by the size of their blocks."""
+
 _FORMATS = {"A": "ss", "W1": "ss", "W2": "ss", "V1": "ss", "V2": "ss"}
+_FORMATS_OF_IMAGES = {"X": "ss", "We": "ss", "Wd": "ss"}
+_FORMATS_OF_DECODERS = {"M": "ss"}
 
 GCN = """
     T1(i,j) = A(i,k) * X(k,j)
@@ -43,19 +67,66 @@ GRAPHSAGE = """
     Z(i,c) = relu(B2(i,c))
 """
 
-TEXTS = {"GCN": GCN, "GraphSAGE": GRAPHSAGE}
+AUTOENCODER = """
+    E(b,h) = X(b,i) * We(i,h)
+    B(b,h) = E(b,h) + be(h)
+    H(b,h) = relu(B(b,h))
+    D(b,i) = H(b,h) * Wd(h,i)
+    Y(b,i) = D(b,i) + bd(i)
+"""
+
+DECODER = """
+    N1(s,e) = layernorm(e; X(s,e))
+    Q1(h,s,d) = N1(s,e) * WQ(e,h,d)
+    Q(h,s,d) = Q1(h,s,d) + bQ(h,d)
+    K1(h,s,d) = N1(s,e) * WK(e,h,d)
+    K(h,s,d) = K1(h,s,d) + bK(h,d)
+    V1(h,s,d) = N1(s,e) * WV(e,h,d)
+    V(h,s,d) = V1(h,s,d) + bV(h,d)
+    P(h,s,t) = Q(h,s,d) * K(h,t,d)
+    PM(h,s,t) = M(s,t) * P(h,s,t)
+    PS(h,s,t) = PM(h,s,t) * 0.125
+    A(h,s,t) = stored(softmax(t; PS(h,s,t)))
+    O(s,h,d) = A(h,s,t) * V(h,t,d)
+    U(s,e) = O(s,h,d) * WO(h,d,e)
+    R(s,e) = (U(s,e) + bO(e)) + X(s,e)
+    N2(s,e) = layernorm(e; R(s,e))
+    F1(s,f) = N2(s,e) * W1(e,f)
+    F(s,f) = relu(F1(s,f) + b1(f))
+    F2(s,e) = F(s,f) * W2(f,e)
+    Y(s,e) = (F2(s,e) + b2(e)) + R(s,e)
+"""
+
+TEXTS = {"GCN": GCN, "GraphSAGE": GRAPHSAGE, "autoencoder": AUTOENCODER, "GPT-3": DECODER}
+_MODEL_FORMATS = {"autoencoder": _FORMATS_OF_IMAGES, "GPT-3": _FORMATS_OF_DECODERS}
 
 
 def program(model: str) -> sparse.Program:
-    """The program of a model."""
+    """The program of a model; of GPT-3 it is one decoder."""
     text = TEXTS[model]
-    formats = {name: one for name, one in _FORMATS.items() if f"{name}(" in text}
+    usual = _MODEL_FORMATS.get(model, _FORMATS)
+    formats = {name: one for name, one in usual.items() if f"{name}(" in text}
     return sparse.program(text, formats=formats)
+
+
+def copies(model: str) -> int:
+    """How often a model has its program, one after the other."""
+    return DECODERS if model == "GPT-3" else 1
 
 
 def inputs(model: str, data: str) -> dict[str, Any]:
     """Random inputs of a model with the counts of a data set."""
-    graph = GRAPHS[data]
+    match model:
+        case "autoencoder":
+            return inputs_of_images(IMAGES[data])
+        case "GPT-3":
+            block = int(data.split()[-1])
+            return inputs_of_decoder(GPT, mask(GPT.sequence, block, KEPT[block]))
+    return inputs_of_graph(model, GRAPHS[data])
+
+
+def inputs_of_graph(model: str, graph: Graph) -> dict[str, Any]:
+    """A graph without directions, features, and weights of two layers."""
     generator = np.random.default_rng(0)
     layers = ((graph.features, HIDDEN), (HIDDEN, graph.classes))
     arrays: dict[str, Any] = {
@@ -65,8 +136,60 @@ def inputs(model: str, data: str) -> dict[str, Any]:
     names = [("W", "b")] if model == "GCN" else [("W", "b"), ("V", "c")]
     for weights, bias in names:
         for number, shape in enumerate(layers, start=1):
-            kept = generator.random(shape) < DENSITY
-            values = generator.standard_normal(shape, np.float32)
-            arrays[f"{weights}{number}"] = np.where(kept, values, np.float32(0))
+            arrays[f"{weights}{number}"] = _weights(generator, shape, DENSITY)
             arrays[f"{bias}{number}"] = generator.standard_normal(shape[1], np.float32)
     return arrays
+
+
+def _weights(generator: np.random.Generator, shape: tuple[int, int], density: float) -> Any:
+    kept = generator.random(shape, np.float32) < density
+    values = generator.standard_normal(shape, np.float32)
+    return np.where(kept, values, np.float32(0))
+
+
+def inputs_of_images(images: Images, batch: int = BATCH) -> dict[str, Any]:
+    """Images of pixels from 1 to 2, and the weights of an autoencoder."""
+    generator = np.random.default_rng(0)
+    pixels, hidden = images.pixels, images.hidden
+    return {
+        "X": generator.random((batch, pixels), np.float32) + np.float32(1),
+        "We": _weights(generator, (pixels, hidden), DENSITY_OF_IMAGES),
+        "be": generator.standard_normal(hidden, np.float32),
+        "Wd": _weights(generator, (hidden, pixels), DENSITY_OF_IMAGES),
+        "bd": generator.standard_normal(pixels, np.float32),
+    }
+
+
+def inputs_of_decoder(size: Decoder, pattern: Any) -> dict[str, Any]:
+    """A sequence, dense weights, and a mask."""
+    generator = np.random.default_rng(0)
+    width, heads, inner, per_head = size.width, size.heads, size.inner, size.width // size.heads
+    shapes: dict[str, tuple[int, ...]] = {"X": (size.sequence, width)}
+    for name in "QKV":
+        shapes |= {f"W{name}": (width, heads, per_head), f"b{name}": (heads, per_head)}
+    shapes |= {"WO": (heads, per_head, width), "bO": (width,)}
+    shapes |= {"W1": (width, inner), "b1": (inner,), "W2": (inner, width), "b2": (width,)}
+    arrays: dict[str, Any] = {
+        name: generator.standard_normal(shape, np.float32) / np.float32(32)
+        for name, shape in shapes.items()
+    }
+    return {"M": pattern, **arrays}
+
+
+def mask(length: int, block: int, kept: int) -> Any:
+    """A mask of BigBird of so many blocks: the first one of random masks that keeps them.
+
+    It has the first two rows and columns of blocks, the diagonal and its neighbors, and two random
+    blocks in each row [BigBird, Section 2].
+    """
+    count = length // block
+    at = np.arange(count)
+    fixed = (at[:, None] < 2) | (at < 2) | (abs(at[:, None] - at) <= 1)
+    for seed in range(1000):
+        generator = np.random.default_rng(seed)
+        blocks = fixed.copy()
+        for row in range(count):
+            blocks[row, generator.choice(count, 2, replace=False)] = True
+        if blocks.sum() == kept:
+            return np.kron(blocks, np.ones((block, block), np.float32))
+    raise ValueError(f"no mask of {length} keeps {kept} blocks of {block}")

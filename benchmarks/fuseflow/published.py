@@ -51,6 +51,24 @@ GRAPHS = {
     "MAG": Graph(736_389, 5_416_271, 128, 349, 1_440_251_960),
 }
 
+
+@dataclass(frozen=True)
+class Images:
+    """A data set of images: their pixels, and the hidden values of its autoencoder."""
+
+    pixels: int
+    hidden: int
+
+
+IMAGES = {
+    "ImageNet": Images(224**2, 256),
+    "NIH-CXR": Images(1024**2, 512),
+    "LUNA16": Images(512**2, 512),
+}
+
+DECODERS = 12
+"""Of GPT-3: all its counts are twelve times an integer."""
+
 _GCN = {
     "Cora": (48_998_261, 29_997_611, 166_361_105),
     "Cora-ML": (115_435_265, 61_259_360, 842_383_059),
@@ -105,13 +123,20 @@ def _of_decoder(data: str, fusion: str) -> tuple[bool, str]:
     return False, "twelve times one decoder, with scores at all pairs and three projections"
 
 
+def _of_images(data: str) -> str:
+    """Why a count of an autoencoder is excluded: all of them are."""
+    bias = "a bias takes the cycles of one vector, where a batch of 32 is described"
+    if data == "ImageNet":
+        return f"{bias}, and the encoder fewer than one vector of dense pixels needs"
+    return f"{bias}; equal to {'LUNA16' if data == 'NIH-CXR' else 'NIH-CXR'}, with other images"
+
+
 def points() -> list[Point]:
     """All points, in the order of the figure."""
     found = []
     for data, counts in _SAE.items():
         for fusion, cycles in zip(FUSIONS, counts, strict=True):
-            why = "a bias takes one vector's cycles, where a batch of 32 is described"
-            found.append(Point("autoencoder", data, fusion, cycles, True, why))
+            found.append(Point("autoencoder", data, fusion, cycles, True, _of_images(data)))
     for model, table in (("GCN", _GCN), ("GraphSAGE", _SAGE)):
         for data, counts in table.items():
             for fusion, cycles in zip(FUSIONS, counts, strict=True):

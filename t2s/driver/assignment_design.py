@@ -482,8 +482,11 @@ class AssignmentDesign(Design):
     def outputs_of(self, result: SparseResult) -> dict[str, Array]:
         return {self.name: result.output}
 
-    def stages(self, inputs: Mapping[str, Any] | None) -> Stages:
-        """The stages in order; each reads the results of those before it."""
+    def stages(self, inputs: Mapping[str, Any] | None, before: int = 0) -> Stages:
+        """The stages in order; each reads the results of those before it.
+
+        ``before`` are the cycles of graphs that ran before these.
+        """
         if inputs is None:
             raise UserError(
                 f"what {self.name} does in a cycle depends on its inputs",
@@ -495,7 +498,7 @@ class AssignmentDesign(Design):
         bound = self.bound(inputs)
         compiled, binding, graphs = bound.compiled, bound.binding, bound.graphs
         if binding.type == BOOL:
-            made_of_bytes = yield from self._of_bools.stages(inputs)
+            made_of_bytes = yield from self._of_bools.stages(inputs, before)
             return replace(made_of_bytes, tensor=as_bools(made_of_bytes.tensor))
         results: list[Any] = []
         written: SparseTensor | None = None
@@ -503,8 +506,11 @@ class AssignmentDesign(Design):
             arrays = {
                 port.name: array_in(binding.tensors[port.tensor], port) for port in graph.reads
             }
-            result: StageResult = yield Stage(graph=graph.graph, arrays=arrays, scalars={})
+            result: StageResult = yield Stage(
+                graph=graph.graph, arrays=arrays, scalars={}, before=before
+            )
             results.append(result)
+            before += _cycles_of(result)
             outputs = _ended(result).outputs
             stored = {(port.level, port.array): outputs[port.name] for port in graph.writes}
             name = result_of(compiled.program.stages[number]).tensor
@@ -521,6 +527,11 @@ class AssignmentDesign(Design):
     @property
     def _of_bools(self) -> AssignmentDesign:
         return replace(self, compiled=self.compiled.of_bools, type=BYTE)
+
+
+def _cycles_of(result: Any) -> int:
+    """The cycles of a stage; an emulation has none."""
+    return int(getattr(result, "cycles", 0) or 0)
 
 
 def _ended(result: Any) -> StageResult:

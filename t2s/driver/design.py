@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from t2s.core.errors import UnsupportedError
+from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.gc_pause import gc_paused
 from t2s.core.location import user_location
 from t2s.graph.graph import Graph
@@ -39,7 +39,7 @@ class Stage:
     """A graph, its arrays and scalars by name, and the reasons for its loops.
 
     ``reasons`` maps (node, loop) to a directive, if the front end knows it; ``explain`` adds lines
-    to the summary of a result.
+    to the summary of a result.  ``before`` are the cycles of the graphs that ran before.
     """
 
     graph: Graph
@@ -47,6 +47,7 @@ class Stage:
     scalars: Mapping[str, Any]
     reasons: Mapping[tuple[str, str], LoopReason] = field(default_factory=dict)
     explain: Callable[[SimResult], tuple[tuple[str, str], ...]] | None = None
+    before: int = 0
 
 
 class StageResult(Protocol):
@@ -69,11 +70,18 @@ class StartedDesign:
     following: Stages
 
     def run(self, run: Callable[[Stage], StageResult]) -> Any:
-        """Run all stages, one after the other, and return the result of the design."""
+        """Run all stages, one after the other, and return the result of the design.
+
+        An error of a stage passes through the design, which may know more of it.
+        """
         stage = self.first
         while True:
             try:
-                result = run(stage)
+                try:
+                    result = run(stage)
+                except (UserError, KeyboardInterrupt) as error:
+                    self.following.throw(error)
+                    raise
                 with gc_paused():
                     stage = self.following.send(result)
             except StopIteration as end:
@@ -128,6 +136,10 @@ class Design(ABC):
     def with_small_joins(self) -> Design:
         """The design with binary joins only: larger ones do not fit into a cell."""
         return self
+
+    def limit_error(self, result: Any, max_cycles: int) -> UserError | None:
+        """The error of a complete result that took more cycles than its limit."""
+        return None
 
     def outputs_of(self, result: Any) -> dict[str, Array]:
         """The outputs of a result, by name."""

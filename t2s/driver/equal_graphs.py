@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,12 +24,15 @@ from t2s.driver.assignment_design import (
     warn_of_narrow_sums,
 )
 from t2s.graph.graph import MemorySpace
-from t2s.simulator.report.result import SimResult
 from t2s.sparse_repr.binding import Binding
 from t2s.sparse_repr.concrete.fusion import StatementGroup
 from t2s.sparse_repr.lowering.to_graph import StageGraph, array_in
 from t2s.sparse_repr.notation.legality import extents_of
 from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored, with_fill
+
+if TYPE_CHECKING:
+    from t2s.backends.verilog.verilator import HardwareResult
+    from t2s.simulator.report.result import SimResult
 
 ENGINE = "native"
 """The engine whose runs are used again: the other one is there to check each of them."""
@@ -62,6 +66,8 @@ class EqualGraphs:
         result: SparseResult,
     ) -> None:
         """Remember the run of a group of statements."""
+        from t2s.simulator.report.result import SimResult
+
         if all(isinstance(one, SimResult) and one.engine == ENGINE for one in result.stages):
             self.known.setdefault(_sizes(given), []).append(_Known(group, design, given, result))
 
@@ -100,8 +106,10 @@ def _are_equal(known: _Known, bound: BoundKernel) -> bool:
     )
 
 
-def _timed(stage: object) -> bool:
+def _timed(stage: SimResult | HardwareResult) -> bool:
     """Whether times depend on addresses."""
+    from t2s.simulator.report.result import SimResult
+
     assert isinstance(stage, SimResult)
     tensors = stage.program.graph.tensors
     shared = any(tensor.place is MemorySpace.SHARED for tensor in tensors)

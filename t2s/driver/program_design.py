@@ -149,13 +149,42 @@ class ProgramDesign(Design):
         """The stages of all graphs, each with the results of those before it."""
         run, equal = _Run(self, inputs), EqualGraphs()
         for group in self.groups(run.sized):
-            design, given = run.kernel(group)
-            result = equal.result_of(design, given)
-            if result is None:
-                result = yield from design.stages(given)
-                equal.add(group, design, given, result)
+            try:
+                design, given = run.kernel(group)
+                result = equal.result_of(design, given)
+                if result is None:
+                    result = yield from design.stages(given, run.cycles)
+                    equal.add(group, design, given, result)
+            except (UserError, KeyboardInterrupt) as error:
+                raise self._cut_short(error, group, run) from None
             run.finish(group, result.tensor, result)
         return run.result()
+
+    def _cut_short(self, error: BaseException, group: StatementGroup, run: _Run) -> BaseException:
+        """The error of a graph, with what is known of the program if the run was cut short."""
+        from t2s.driver.program_cut_short import ProgramInterrupted, ProgramLimitError
+        from t2s.simulator.report.errors import CycleLimitError
+
+        match error:
+            case KeyboardInterrupt():
+                return ProgramInterrupted(self.name, group.last.name, run.result(), error)
+            case CycleLimitError(result=result):
+                limit = run.cycles + result.cycles
+                return ProgramLimitError(self.name, group.last.name, run.result(), limit)
+        return error
+
+    def limit_error(self, result: ProgramResult, max_cycles: int) -> UserError | None:
+        """Graphs that are equal to others are not run, so that no limit ends them."""
+        if result.cycles <= max_cycles:
+            return None
+        from t2s.driver.program_cut_short import ProgramLimitError
+
+        done, used = 0, 0
+        while used + result.runs[done].cycles <= max_cycles:
+            used += result.runs[done].cycles
+            done += 1
+        at, before = result.runs[done], replace(result, runs=result.runs[:done])
+        return ProgramLimitError(self.name, at.name, before, max_cycles)
 
     def interpret(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         """The values of all tensors that statements assign, by numpy, one after the other."""
@@ -312,6 +341,11 @@ class _Run:
         if run is not None:
             statement = self.program.statement(name)
             self.runs.append(StatementRun(statement=statement, passed=group.passed, result=run))
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of the graphs that ended."""
+        return sum(run.cycles for run in self.runs)
 
     def result(self) -> ProgramResult:
         return ProgramResult(tensors=self.results, runs=tuple(self.runs))

@@ -100,10 +100,12 @@ def simulate(
     constant latency and bandwidth.
     ``engine`` is ``"native"`` or ``"python"``; both give the same values and cycles.  A run that
     reaches ``max_cycles`` returns a partial result without outputs; for an assignment it raises
-    ``CycleLimitError``, as there is no tensor.  ``stalls`` holds up load and
-    store units now and then, as ``t2s.RandomStalls`` says.  Raises ``UserError`` for
-    inputs that do not fit, ``DeadlockError`` if the design stops before its end.  A design that is
-    too large for the device runs too; ``warnings`` of the result say so, and its text shows them.
+    ``CycleLimitError``, as there is no tensor.  The limit is for all graphs of a design together.
+    Ctrl-C in a program raises ``ProgramInterrupted``, which has the statements that are ``done``.
+    ``stalls`` holds up load and store units now and then, as ``t2s.RandomStalls`` says.  Raises
+    ``UserError`` for inputs that do not fit, ``DeadlockError`` if the design stops before its end.
+    A design that is too large for the device runs too; ``warnings`` of the result say so, and its
+    text shows them.
     """
     given = {} if inputs is None else inputs
     options = _RunOptions(
@@ -204,13 +206,20 @@ class _StagedRun:
                 parameters=stage.scalars,
                 device=target,
                 engine=options.engine,
-                max_cycles=options.max_cycles,
+                max_cycles=_left(options.max_cycles, stage),
                 progress=options.progress,
                 stalls=options.stalls,
                 context=context_of(stage),
             )
 
-        return begun.run(run)
+        return self._within_limit(begun.run(run), options)
+
+    def _within_limit(self, result: Any, options: _RunOptions) -> Any:
+        if options.max_cycles is not None:
+            error = self.design.limit_error(result, options.max_cycles)
+            if error is not None:
+                raise error
+        return result
 
     def cycles(self, inputs: Mapping[str, Any] | None, options: _RunOptions) -> int:
         return int(self.times(inputs, options).cycles)
@@ -225,14 +234,14 @@ class _StagedRun:
         target = device_for(self.design, options.device, options.memory)
         common: dict[str, Any] = {
             "device": target,
-            "max_cycles": options.max_cycles,
             "progress": options.progress,
             "stalls": options.stalls,
         }
 
         def run(stage: Stage) -> SimResult:
             graph, scalars = graph_on(self.design, stage, target), stage.scalars
-            more = {**common, "context": context_of(stage)}
+            limit = _left(options.max_cycles, stage)
+            more = {**common, "max_cycles": limit, "context": context_of(stage)}
             if inputs is not None and graph.machines:
                 return require_complete(
                     simulate_graph(graph, stage.arrays, parameters=scalars, **more)
@@ -241,7 +250,14 @@ class _StagedRun:
                 scalars = check_graph_inputs(graph, stage.arrays, scalars)[1]
             return require_complete(simulate_cycles(graph, parameters=scalars, **more))
 
-        return begun.run(run)
+        return self._within_limit(begun.run(run), options)
+
+
+def _left(max_cycles: int | None, stage: Stage) -> int | None:
+    """The cycles that a limit leaves for a stage: that of graphs before it is used up."""
+    if max_cycles is None or not stage.before:
+        return max_cycles
+    return max(1, max_cycles - stage.before)
 
 
 def _check_chip(kernel: ChipKernel, device: str | Device, stalls: RandomStalls | None) -> None:
