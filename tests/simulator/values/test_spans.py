@@ -96,6 +96,23 @@ def test_everything_in_a_row_product_bursts() -> None:
     assert forms["reference"] is Carried.LINEAR
 
 
+def test_equal_coordinates_are_joined_in_bursts() -> None:
+    """Two dense rows that meet in an intersection, and the sum of their products."""
+    generator = np.random.default_rng(0)
+    inputs = {name: generator.standard_normal((20, 70)) for name in "DE"}
+    inputs["B"] = scipy.sparse.random(20, 20, 0.2, format="csr", random_state=1)
+    parsed = sparse.parse("Y(i,j) = B(i,j)*D(i,k)*E(j,k)", {"B": "ds", "Y": "ds"})
+    kernel = sparse.compile(parsed, "locate(D,i), locate(E,j)")
+    stages = []
+    for after in 0, ONE_BY_ONE:
+        with bursts(after):
+            stages += kernel.simulate(inputs).stages
+    same(*stages)
+    found = spans_of(stages[0].program.graph).bursts
+    assert {"match"} <= {burst.path.rule.name for burst in found["intersect_k"]}
+    assert [burst.path.rule.name for burst in found["reduce_k"]] == ["add"]
+
+
 @pytest.mark.parametrize("after", [500, 5000])
 def test_bursts_that_begin_during_a_run(after: int) -> None:
     case = gathered(300)
