@@ -4,7 +4,7 @@ Products with long rows, and ones with short rows, where runs are no gain: whole
 times apart, in processor milliseconds, the least of some runs, each beside the kernel that steps
 through the cycles or runs ahead, in turn.  ``--agree 5000`` draws so many random runs of streams
 instead, with random latencies, intervals and lengths of rings, and compares cycles, first and last
-firings and all counters of all nodes.
+firings and all counters of all nodes; and values and firings with those of machines without bursts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.random_streams import differing, random_runs
+from benchmarks.random_streams import differing, differing_values, random_runs
 from t2s import sparse
 from t2s.simulator.native_engine import retime
 from t2s.simulator.report.result import SimResult
@@ -150,6 +150,9 @@ def agree(count: int) -> bool:
             if difference:
                 wrong += 1
                 print(f"random_runs({seed}, drawn={seed % DRAWN == 0}): {difference}")
+        if difference := differing_values(seed, drawn=seed % DRAWN == 0):
+            wrong += 1
+            print(f"differing_values({seed}, drawn={seed % DRAWN == 0}): {difference}")
         seed += 1
     print(f"{compared} runs compared, {wrong} differ")
     return not wrong

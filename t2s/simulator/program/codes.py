@@ -20,7 +20,13 @@ Runs = NDArray[np.int32]
 SHORT = np.dtype(np.uint16)
 """The type of codes that do not fit into a byte."""
 
+_COUNT_BITS = 31
 _SAMPLES, _STRETCHES = 256, 4
+
+
+def most_in_run(bits: int) -> int:
+    """The most firings in a word of a run whose code has so many bits."""
+    return (1 << (_COUNT_BITS - bits)) - 1
 
 
 @dataclass(frozen=True, kw_only=True)

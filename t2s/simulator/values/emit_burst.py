@@ -93,7 +93,7 @@ class BurstEmitter:
             points, _ = self._memories[self._burst.drops].row()
             count = smaller(builder, count, points)
             self._or_single(builder.icmp_signed(">=", count, integer(_SHORT)), single)
-        holds = integer(1, I1)
+        holds = self._go_on_alike(count)
         for choice, conditions in self._burst.conditions:
             for expr, expected in conditions:
                 value = context.expressions.emit(expr)
@@ -122,6 +122,18 @@ class BurstEmitter:
         self._emit_accesses(single)
         return count
 
+    def _go_on_alike(self, count: Value) -> Value:
+        """Whether compared heads go on by one distance, without an overflow."""
+        builder, alike = self._builder, integer(1, I1)
+        lines = [self._lines[name] for name in self._burst.compared]
+        for first, step in lines:
+            alike = builder.and_(alike, builder.icmp_signed("==", step, lines[0][1]))
+            distance = builder.mul(count, builder.sext(step, I64))
+            last = builder.add(builder.sext(first, I64), distance)
+            narrow = builder.sext(builder.trunc(last, I32), I64)
+            alike = builder.and_(alike, builder.icmp_signed("==", last, narrow))
+        return alike
+
     def _or_single(self, holds: Value, single: BasicBlock) -> None:
         go = self._context.block("burst")
         self._builder.cbranch(holds, go, single)
@@ -149,8 +161,10 @@ class BurstEmitter:
 
     def _bind_fixed(self, statement: object) -> None:
         match statement:
-            case Let(target=target) if self._burst.changes[target] is not Change.VARIED:
-                self._context.names[target] = self._context.expressions.emit(statement.value)
+            case Let(target=target, value=value):
+                known = self._burst.changes[target], self._burst.shifts[target]
+                if min(known) is not Change.VARIED:
+                    self._context.names[target] = self._context.expressions.emit(value)
             case MemoryFirst(targets=targets, value=value, memory=memory):
                 emitter = self._memories[memory]
                 coordinates, _ = emitter.first()

@@ -62,6 +62,7 @@ from t2s.llvm.ir import (
     integer_type,
     null,
 )
+from t2s.simulator.program.codes import most_in_run
 from t2s.simulator.values.emit_body import BodyEmitter, emit_search
 from t2s.simulator.values.emit_burst import BurstEmitter, Port
 from t2s.simulator.values.emit_frame import Frame, NodeContext, StreamPort, smaller
@@ -71,6 +72,7 @@ from t2s.simulator.values.layout import (
     NOT_WAITING,
     RUNNING,
     TRACE_ADDRESS,
+    TRACE_LEFT,
     TRACE_LENGTH,
     TRACE_LIMIT,
     TRACE_WORDS,
@@ -122,7 +124,8 @@ class _MachineEmitter:
         self._state: Value
         self._trace_state: Value
         graph = context.graph
-        carried, self._room = context.layout.spans.carried, builder.alloca(I64)
+        carried, self._in_bursts = context.layout.spans.carried, context.layout.in_bursts
+        self._room, self._runs = builder.alloca(I64), builder.alloca(I64)
         self._inputs: dict[str, Port] = {
             channel.name: (SpanPort if channel.name in carried else StreamPort)(
                 context, channel, receives=True
@@ -135,7 +138,6 @@ class _MachineEmitter:
             )
             for channel in graph.outputs_of(node.name)
         }
-        self._spans = [port for port in self._outputs.values() if isinstance(port, SpanPort)]
         self._memories = {memory.name: MemoryEmitter(context, memory) for memory in node.memories}
         self._scalars = {
             register.name: (builder.alloca(register_type(register.type)), register.type)
@@ -188,24 +190,33 @@ class _MachineEmitter:
         self._trace_state, self._trace, self._allowed = emit_firing_budget(
             context, self._node, self._frame.budget(), plain, self._memories
         )
+        self._begin_trace()
         self._find_room()
         mode = builder.load(offset_by(builder, self._state, 4), I32)
         builder.switch(mode, list(self._modes.values()))
 
+    def _begin_trace(self) -> None:
+        """Note the length of a trace of runs."""
+        if self._in_bursts:
+            length = offset_by(self._builder, self._trace_state, 8 * TRACE_LENGTH)
+            self._builder.store(self._builder.load(length, I64), self._runs)
+
     def _find_room(self) -> None:
-        """Note how many spans there is space for in every output that carries spans."""
-        builder = self._builder
-        if self._spans:
-            room = self._spans[0].room()
-            for port in self._spans[1:]:
-                room = smaller(builder, room, port.room())
+        """Note how many runs and spans there is space for, in the trace and in every output."""
+        if self._in_bursts:
+            builder = self._builder
+            limit = builder.load(offset_by(builder, self._trace_state, 8 * TRACE_LIMIT), I64)
+            room = builder.sub(limit, self._load(self._runs))
+            for port in self._outputs.values():
+                if isinstance(port, SpanPort):
+                    room = smaller(builder, room, port.room())
             builder.store(room, self._room)
 
     def _go_on(self) -> Value:
         """Whether another firing is allowed."""
         builder = self._builder
         allowed = builder.icmp_signed("<", self._frame.fired(), self._allowed)
-        if not self._spans:
+        if not self._in_bursts:
             return allowed
         return builder.and_(allowed, builder.icmp_signed(">", self._load(self._room), integer(0)))
 
@@ -254,11 +265,11 @@ class _MachineEmitter:
         )
         single = context.block("single")
         fired = self._frame.fired()
-        count = emitter.emit_checks(builder.sub(self._allowed, fired), single)
+        most = integer(most_in_run(self._code_bits))
+        count = smaller(builder, builder.sub(self._allowed, fired), most)
+        count = emitter.emit_checks(count, single)
         emitter.emit()
-        code = integer(burst.code, integer_type(8 * code_type(self._node).itemsize))
-        with builder.counting(integer(0), count) as at:
-            self._write_code(builder.add(fired, at), code)
+        self._note_run(integer(burst.code, I32), count)
         self._frame.count(fired, count)
         self._find_room()
         builder.branch(self._modes[burst.path.mode.name])
@@ -322,20 +333,37 @@ class _MachineEmitter:
         builder.position_at_end(otherwise)
         return tuple(left)
 
+    @property
+    def _code_bits(self) -> int:
+        return 8 * code_type(self._node).itemsize
+
     def _note(self, code: Value) -> None:
         """Add a firing to the trace."""
         builder, fired = self._builder, self._frame.fired()
-        entry_type = integer_type(8 * code_type(self._node).itemsize)
-        self._write_code(fired, builder.trunc(code, entry_type))
         self._frame.count(fired)
-        if self._spans:
-            room = builder.sub(self._load(self._room), integer(1))
-            builder.store(room, self._room)
+        if self._in_bursts:
+            self._note_run(code, integer(1))
+            builder.store(builder.sub(self._load(self._room), integer(1)), self._room)
+            return
+        bytes = self._code_bits // 8
+        where = offset_by(builder, self._trace, self._context.scaled(fired, bytes))
+        builder.store(builder.trunc(code, integer_type(self._code_bits)), where, align=bytes)
 
-    def _write_code(self, firing: Value, code: Value) -> None:
-        bytes = code_type(self._node).itemsize
-        where = offset_by(self._builder, self._trace, self._context.scaled(firing, bytes))
-        self._builder.store(code, where, align=bytes)
+    def _note_run(self, code: Value, count: Value) -> None:
+        """Add firings to the last run of the trace, or as a new one."""
+        context, builder, bits = self._context, self._builder, self._code_bits
+        last, more = self._load(self._runs), builder.trunc(count, I32)
+        word = builder.load(offset_by(builder, self._trace, context.scaled(last, 4)), I32)
+        same = builder.icmp_signed("==", builder.and_(word, integer((1 << bits) - 1, I32)), code)
+        total = builder.add(builder.ashr(word, integer(bits, I32)), more)
+        fits = builder.icmp_signed("<=", total, integer(most_in_run(bits), I32))
+        begun = builder.icmp_signed(">=", word, integer(0, I32))
+        goes_on = builder.and_(same, builder.and_(fits, begun))
+        shifted = builder.shl(more, integer(bits, I32))
+        run = builder.select(goes_on, builder.add(word, shifted), builder.or_(shifted, code))
+        at = builder.add(last, builder.zext(builder.not_(goes_on), I64))
+        builder.store(run, offset_by(builder, self._trace, context.scaled(at, 4)))
+        builder.store(at, self._runs)
 
     def _emit_rule(self, rule: Rule) -> None:
         """Emit one firing of a rule."""
@@ -405,7 +433,12 @@ class _MachineEmitter:
             where = self._register(register, type)
             store_value(builder, self._load(slot), where, type, token_alignment(type))
         length = offset_by(builder, self._trace_state, 8 * TRACE_LENGTH)
-        builder.store(builder.add(builder.load(length, I64), fired), length)
+        if self._in_bursts:
+            builder.store(self._load(self._runs), length)
+            left = offset_by(builder, self._trace_state, 8 * TRACE_LEFT)
+            builder.store(builder.sub(builder.load(left, I64), fired), left)
+        else:
+            builder.store(builder.add(builder.load(length, I64), fired), length)
         self._frame.end_visit(fired, builder.not_(self._go_on()))
 
     def _register(self, name: str, type: Type) -> Value:
@@ -429,17 +462,21 @@ def emit_firing_budget(
     """The address of the trace, the position of its next code, and the firings allowed.
 
     A rule puts at most one token into a channel and a code into the trace, so as many firings as
-    these have space for need no further checks.
+    these have space for need no further checks.  A trace of runs is the position of the word before
+    the first one instead.
     """
     builder = context.builder
     state = context.address(context.layout.trace(node.name), context.pe, 8 * TRACE_WORDS)
-    address, length, limit = (
+    address, length, limit, left = (
         builder.load(offset_by(builder, state, 8 * word), I64)
-        for word in (TRACE_ADDRESS, TRACE_LENGTH, TRACE_LIMIT)
+        for word in (TRACE_ADDRESS, TRACE_LENGTH, TRACE_LIMIT, TRACE_LEFT)
     )
-    start = context.scaled(length, code_type(node).itemsize)
-    trace = builder.inttoptr(builder.add(address, start), POINTER)
-    allowed = smaller(builder, builder.sub(limit, length), budget)
+    if context.layout.in_bursts:
+        trace, allowed = builder.inttoptr(address, POINTER), smaller(builder, left, budget)
+    else:
+        start = context.scaled(length, code_type(node).itemsize)
+        trace = builder.inttoptr(builder.add(address, start), POINTER)
+        allowed = smaller(builder, builder.sub(limit, length), budget)
     for port in outputs:
         allowed = smaller(builder, allowed, port.allowance())
     for name, memory in memories.items():

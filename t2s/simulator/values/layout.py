@@ -29,10 +29,11 @@ MACHINE_WORDS = 3
 
 NOT_WAITING = -1
 
-TRACE_ADDRESS, TRACE_LENGTH, TRACE_LIMIT = range(3)
-"""The words of the trace of a machine; a firing takes a byte, the position of its rule."""
+TRACE_ADDRESS, TRACE_LENGTH, TRACE_LIMIT, TRACE_LEFT = range(4)
+"""The words of the trace of a machine: where it is, its entries, the most of them, and, for a trace
+of runs, the firings that are left (see ``machine_traces``)."""
 
-TRACE_WORDS = 3
+TRACE_WORDS = 4
 
 TAG, COUNT, FIRST, STEP = 0, 4, 8, 12
 """Where a span of a linear channel has its tag, the number of its tokens, the first value and the
@@ -149,8 +150,13 @@ class ValueLayout:
         """For each PE of a node: its status, then the loop indices of its next firing or mode."""
         return self.sections[("state", node)]
 
+    @property
+    def in_bursts(self) -> bool:
+        """Whether machines may fire in bursts; then their traces are of runs."""
+        return bool(self.spans.bursts)
+
     def trace(self, node: str) -> Section:
-        """For each place of a machine: address, length and capacity of its trace."""
+        """For each place of a machine: its trace."""
         return self.sections[("trace", node)]
 
     def memory(self, node: str, memory: str) -> Section:

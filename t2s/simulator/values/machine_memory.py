@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from t2s.core.errors import InternalError
 from t2s.core.expr import Expr
 from t2s.core.ops import Array
@@ -11,56 +9,32 @@ from t2s.core.types import Kind, Type
 from t2s.graph.nodes import Machine, SortedMemory
 from t2s.llvm.expressions import convert, load_value, offset_by, register_type, store_value
 from t2s.llvm.ir import I32, I64, POINTER, Value, integer, null
-from t2s.simulator.program.codes import Codes, about_runs_of, codes_of_parts
 from t2s.simulator.values import sorted_memory
 from t2s.simulator.values.emit_frame import NodeContext
 from t2s.simulator.values.layout import (
-    TRACE_ADDRESS,
-    TRACE_LENGTH,
-    TRACE_LIMIT,
     ValueLayout,
     address_of,
     most_adds,
 )
-from t2s.simulator.values.packing import runs_of_trace
+from t2s.simulator.values.machine_traces import traces_of
 from t2s.simulator.values.sorted_memory import CAPACITY, SIZE, emptied, enlarged, new_block
 from t2s.simulator.values.span_ports import Places
 from t2s.simulator.values.spans import makes_rows
 
 _GROWTH = 4
-_FIRST_CODES = 1 << 20
-_FIRST_CODES_IN_ALL = 1 << 26
-_FEWEST_CODES = 1 << 8
-_FEW_CODES = 1 << 18
-"""Codes that are not worth the effort, unless others of the machine were."""
-
-_PART = 4
-"""Parts of a trace, of which one is turned into runs at a time, or several at once."""
-
 _FIRST_POINTS = 1 << 14
 _FIRST_POINTS_IN_ALL = 1 << 17
 _LEAST_POINTS = 16
 _NEARLY_FULL = 8
 """When others grow, a memory with less free space than this share grows, too."""
 
-MOST_FIRINGS = 1 << 30
-"""Most firings of one machine."""
-
 
 class MachineMemory:
     """Traces and sorted memories of all places, and their entries in the arena."""
 
     def __init__(self, node: Machine, layout: ValueLayout, arena: Array) -> None:
-        self._type = layout.codes[node.name]
-        self._most = MOST_FIRINGS
         places = node.place_count
-        self._state = layout.trace(node.name).view(arena)
-        self._first = min(_FIRST_CODES, max(_FEWEST_CODES, _FIRST_CODES_IN_ALL // places))
-        self._traces = [np.empty(self._first, self._type) for _ in range(places)]
-        self._parts: list[list[Array]] = [[] for _ in range(places)]
-        self._taken = np.zeros(places, np.int64)
-        self._restless = np.zeros(places, np.bool_)
-        self._begin: Array | None = None
+        self.traces = traces_of(node, layout, arena)
         self._blocks: list[tuple[Array, list[Array]]] = []
         self._adds = [most_adds(node, memory.name) for memory in node.memories]
         for memory in node.memories:
@@ -73,19 +47,7 @@ class MachineMemory:
 
     def start(self) -> None:
         """Empty traces and memories, keeping their capacity but for that of long traces."""
-        self._parts = [[] for _ in self._traces]
-        self._taken[:] = 0
-        self._restless[:] = False
-        if self._begin is None or self._most != MOST_FIRINGS:
-            self._most = MOST_FIRINGS
-            self._traces = [
-                trace if len(trace) == self._first else np.empty(self._first, self._type)
-                for trace in self._traces
-            ]
-            self._state[:, TRACE_LENGTH] = 0
-            self._bound()
-            self._begin = self._state.copy()
-        self._state[:] = self._begin
+        self.traces.start()
         for addresses, blocks in self._blocks:
             for place, block in enumerate(blocks):
                 if block[SIZE]:
@@ -95,69 +57,12 @@ class MachineMemory:
     @property
     def bytes(self) -> int:
         """The size of the sorted memories and of long traces."""
-        long = [trace.nbytes for trace in self._traces if len(trace) > self._first]
-        return sum(long) + sum(int(b.nbytes) for _, blocks in self._blocks for b in blocks)
-
-    def limit(self, firings: int) -> None:
-        """Bound the firings of every place."""
-        self._most = min(self._most, firings)
-        self._bound()
-
-    def _bound(self) -> None:
-        """Say where traces are, and how long they may become."""
-        self._state[:, TRACE_ADDRESS] = [address_of(trace) for trace in self._traces]
-        room = np.array([len(trace) for trace in self._traces])
-        self._state[:, TRACE_LIMIT] = np.minimum(room, self._most - self._taken)
-
-    def codes(self, place: int) -> Codes:
-        """The codes so far."""
-        trace, length = self._traces[place], int(self._state[place, TRACE_LENGTH])
-        rest, parts = trace[:length], self._parts[place]
-        if len(trace) == self._first:  # longer ones are given away
-            worth = parts or (length >= _FEW_CODES and not self._restless[place])
-            runs = runs_of_trace(trace, length) if worth else None
-            rest = rest.copy() if runs is None else runs
-        return codes_of_parts(self._type, [*parts, rest])
-
-    def about_runs(self) -> float:
-        """About how many runs of equal codes there are in the traces."""
-        lengths = self._state[:, TRACE_LENGTH].tolist()
-        traces = zip(self._traces, lengths, strict=True)
-        return sum(about_runs_of(trace[:length]) for trace, length in traces if length)
-
-    def take(self) -> bool:
-        """Turn the codes in traces, if there are many, into runs; return whether there were any.
-
-        If the runs of a machine's first codes are not shorter, its trace grows instead.
-        """
-        taken = False
-        many = _PART * self._state[:, TRACE_LENGTH] >= self._first
-        for place in np.flatnonzero(many & ~self._restless).tolist():
-            trace, length = self._traces[place], int(self._state[place, TRACE_LENGTH])
-            part = runs_of_trace(trace, length)
-            if part is None and not self._parts[place]:
-                self._restless[place] = True
-                continue
-            self._parts[place].append(trace[:length].copy() if part is None else part)
-            self._taken[place] += length
-            self._state[place, TRACE_LENGTH] = 0
-            taken = True
-        if taken:
-            self._bound()
-        return taken
+        sizes = (int(block.nbytes) for _, blocks in self._blocks for block in blocks)
+        return self.traces.bytes + sum(sizes)
 
     def grow(self) -> bool:
         """Enlarge full traces and memories; return whether any was."""
-        grown = False
-        for place in np.flatnonzero(self._restless).tolist():
-            trace, length = self._traces[place], int(self._state[place, TRACE_LENGTH])
-            if length == len(trace) and length < self._most:
-                larger = np.empty(_GROWTH * length, self._type)
-                larger[:length] = trace
-                self._traces[place], self._begin = larger, None
-                grown = True
-        if grown:
-            self._bound()
+        grown = self.traces.grow()
         for (addresses, blocks), most in zip(self._blocks, self._adds, strict=True):
             for place, block in enumerate(blocks):
                 space, capacity = int(block[CAPACITY] - block[SIZE]), int(block[CAPACITY])

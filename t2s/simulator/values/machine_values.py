@@ -52,7 +52,7 @@ from t2s.simulator.values.layout import (
     layout_of,
     span_bytes,
 )
-from t2s.simulator.values.machine_memory import MOST_FIRINGS
+from t2s.simulator.values.machine_traces import MOST_FIRINGS
 from t2s.simulator.values.spans import NO_SPANS, Carried, Spans, spans_of
 from t2s.simulator.values.state import RunState
 
@@ -275,7 +275,7 @@ def stream_values(
         taken = run.addresses.take(all=not fired)
         if not fired or run.total > _FEW_FIRINGS:
             for memory in run.state.machines.values():
-                taken |= memory.take()
+                taken |= memory.traces.take()
         stuck = not fired and not taken and run.state.unfinished() == waiting
         if stuck and not run.state.grow():
             break
@@ -329,7 +329,7 @@ class _Running:
         self.total, self._fired, self.is_trial = 0, 0, not bursts
         if most_firings is not None:
             for memory in self.state.machines.values():
-                memory.limit(most_firings)
+                memory.traces.limit(most_firings)
 
     def advance(self) -> int:
         """Let the machines fire for a while; return the number of firings."""
@@ -344,7 +344,7 @@ class _Running:
     def is_worth_bursts(self) -> bool:
         """Whether rules repeat for long, in a graph in which they can burst; asked once."""
         self.is_trial = False
-        runs = sum(memory.about_runs() for memory in self.state.machines.values())
+        runs = sum(memory.traces.about_runs() for memory in self.state.machines.values())
         return self.total > _LONG * runs and bool(_spans(self._graph).bursts)
 
     def leave(self) -> None:
@@ -373,7 +373,7 @@ class _Reader:
             points = self.layout.waits[node.name]
             words = self.state.get(self.layout.state(node.name)).tolist()
             for place, (status, _, wait) in enumerate(words):
-                codes = self.state.machines[node.name].codes(place)
+                codes = self.state.machines[node.name].traces.codes(place)
                 needs = points[wait] if wait >= 0 and status != FINISHED else ()
                 if len(codes) == MOST_FIRINGS and status != FINISHED and most_firings is None:
                     raise _endless(node, place)

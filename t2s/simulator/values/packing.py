@@ -12,9 +12,8 @@ import numpy as np
 from t2s.core.ops import Array
 from t2s.llvm.kernels import CompiledKernel
 from t2s.llvm.operands import Argument, Signed, Unsigned, Word
-from t2s.simulator.program.codes import Codes, Runs, about_runs_of
+from t2s.simulator.program.codes import Codes, Runs, about_runs_of, most_in_run
 
-_COUNT_BITS = 31
 _STRETCH = 1 << 18
 _WORD = 8
 _SHORT = 16
@@ -27,7 +26,7 @@ def runs_of_trace(trace: Array, length: int) -> Runs | None:
         return None
     bits, state = 8 * trace.itemsize, np.zeros(2, np.int64)
     runs = np.empty(length // _SHORT, np.int32)
-    most = (1 << (_COUNT_BITS - bits)) - 1
+    most = most_in_run(bits)
     words = trace.view(np.uint64)
     written = _packing(runs, state, words, length, bits, bits, most)
     if written == len(runs):
@@ -47,7 +46,7 @@ def packed(codes: Array, bits: int) -> Runs:
     """The codes of firings as runs, ``count << bits | code``; several words for a long one."""
     found: list[Runs] = []
     runs, state = np.empty(_STRETCH + 2, np.int32), np.zeros(2, np.int64)
-    most = (1 << (_COUNT_BITS - bits)) - 1
+    most = most_in_run(bits)
     for begin in range(0, len(codes), _STRETCH):
         part = codes[begin : begin + _STRETCH]
         words = np.zeros(-(-part.nbytes // _WORD), np.uint64)

@@ -31,9 +31,9 @@ from t2s.core.expr import (
     const,
     simplify,
 )
-from t2s.core.ops import Op
+from t2s.core.ops import OPERATORS, Op
 from t2s.core.types import INT32, Type
-from t2s.core.walk import Term, children, rewrite
+from t2s.core.walk import Term, children, rewrite, walk
 from t2s.graph.body import Let, Load, RegisterWrite, Store, by_lanes
 from t2s.graph.graph import Channel, Graph, TensorRole
 from t2s.graph.nodes import (
@@ -89,6 +89,8 @@ class Burst:
     settled: writes that change nothing, if they do not in the first firing.
     sequential: registers whose new value depends on the firing.
     bound: where a counter bounds the firings: the counter, and the value that it does not reach.
+    shifts: of all locals, if the heads that are compared go on by one distance: comparisons of
+        such heads are ``FIXED``, and heads and their maximum ``LINEAR``.
     drops: a memory from which each firing takes the first point: its row bounds the firings.
     sizes: locals that hold the number of points in a memory.
     """
@@ -100,12 +102,22 @@ class Burst:
     settled: tuple[RegisterWrite, ...]
     sequential: frozenset[str]
     bound: tuple[str, Expr] | None
+    shifts: Changes
     drops: str | None
     sizes: Mapping[str, str]
 
     def change(self, expr: Expr | None) -> Change:
         """How an expression changes; ``None`` is a constant."""
         return Change.FIXED if expr is None else change_of(expr, self.changes)
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The linear heads that the conditions on the way to the rule depend on."""
+        lets = [s for choice in self.path.choices for s in choice.body if isinstance(s, Let)]
+        exprs = [*(e for _, level in self.conditions for e, _ in level), *(s.value for s in lets)]
+        names = {e.name for expr in exprs for e in walk(expr) if isinstance(e, Local)}
+        names -= {s.target for s in lets}
+        return tuple(sorted(n for n in names if self.shifts.get(n) is Change.LINEAR))
 
     @property
     def conditions(self) -> Iterator[tuple[Choice, list[Condition]]]:
@@ -240,6 +252,7 @@ def _burst(
         registers |= dict.fromkeys(sequential, Change.VARIED)
     bound = path.choices[-1].when
     drops = [s.memory for s in rule.body if isinstance(s, MemoryDrop)]
+    shifts = _shifts(node, path, changes)
     sizes = {s.target: s.memory for s in path.statements if isinstance(s, MemorySize)}
     burst = Burst(
         path=path,
@@ -251,6 +264,7 @@ def _burst(
         ),
         sequential=sequential,
         bound=None if bound is None else _bound(bound, counters),
+        shifts=MappingProxyType(shifts),
         drops=drops[0] if drops else None,
         sizes=MappingProxyType(sizes),
     )
@@ -342,6 +356,42 @@ def _changes_of_locals(
     return changes
 
 
+_COMPARISONS = frozenset(op for op, operator in OPERATORS.items() if operator.comparison)
+
+
+def shift_of(expr: Expr, shifts: Changes) -> Change:
+    """How an expression changes if all compared heads go on by one distance."""
+    match expr:
+        case Const() | Parameter() | Index():
+            return Change.FIXED
+        case Local(name=name):
+            return shifts.get(name, Change.VARIED)
+    parts = {shift_of(e, shifts) for e in children(expr) if isinstance(e, Expr)}
+    if parts <= {Change.FIXED}:
+        return Change.FIXED
+    if parts == {Change.LINEAR} and isinstance(expr, Apply):
+        if expr.operator in _COMPARISONS:
+            return Change.FIXED
+        if expr.operator in (Op.MAXIMUM, Op.MINIMUM):
+            return Change.LINEAR
+    return Change.VARIED
+
+
+def _shifts(node: Machine, path: Path, changes: Changes) -> dict[str, Change]:
+    """How the locals on the way to a rule change, as ``Burst`` says."""
+    heads = {head.value for head in node.heads if head.channel in path.rule.takes}
+    shifts: dict[str, Change] = {
+        name: change
+        for name, change in changes.items()
+        if change is Change.FIXED or (change is Change.LINEAR and name in heads)
+    }
+    for choice in path.choices:
+        for statement in choice.body:
+            if isinstance(statement, Let):
+                shifts[statement.target] = shift_of(statement.value, shifts)
+    return shifts
+
+
 def makes_rows(memory: SortedMemory) -> bool:
     """Whether consecutive points of a memory may be kept as a row: their keys fit into a word."""
     return len(memory.keys) == 1 or (
@@ -363,9 +413,10 @@ def _is_sound(burst: Burst) -> bool:
         return False
     if burst.bound is not None and burst.change(burst.bound[1]) is not Change.FIXED:
         return False
-    fixed = (e for _, level in burst.conditions for e, _ in level)
-    tags = (put.tag for put in burst.path.rule.puts)
-    if any(burst.change(e) is not Change.FIXED for e in (*fixed, *tags)):
+    conditions = (e for _, level in burst.conditions for e, _ in level)
+    if any(shift_of(e, burst.shifts) is not Change.FIXED for e in conditions):
+        return False
+    if any(burst.change(put.tag) is not Change.FIXED for put in burst.path.rule.puts):
         return False
     return not any(map(_is_wide, burst.path.rule.puts))
 

@@ -12,9 +12,10 @@ from benchmarks.random_streams import bursts, differing_values
 from t2s import sparse
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Float
-from t2s.errors import ProtocolError
+from t2s.errors import CycleLimitError, ProtocolError
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.run import simulate
+from t2s.simulator.values import emit_machine
 from t2s.simulator.values.spans import Carried, spans_of
 from t2s.sparse_repr.streams import Streams
 
@@ -96,10 +97,48 @@ def test_everything_in_a_row_product_bursts() -> None:
     assert forms["reference"] is Carried.LINEAR
 
 
+def test_equal_coordinates_are_joined_in_bursts() -> None:
+    """Two dense rows that meet in an intersection, and the sum of their products."""
+    generator = np.random.default_rng(0)
+    inputs = {name: generator.standard_normal((20, 70)) for name in "DE"}
+    inputs["B"] = scipy.sparse.random(20, 20, 0.2, format="csr", random_state=1)
+    parsed = sparse.parse("Y(i,j) = B(i,j)*D(i,k)*E(j,k)", {"B": "ds", "Y": "ds"})
+    kernel = sparse.compile(parsed, "locate(D,i), locate(E,j)")
+    stages = []
+    for after in 0, ONE_BY_ONE:
+        with bursts(after):
+            stages += kernel.simulate(inputs).stages
+    same(*stages)
+    found = spans_of(stages[0].program.graph).bursts
+    assert {"match"} <= {burst.path.rule.name for burst in found["intersect_k"]}
+    assert [burst.path.rule.name for burst in found["reduce_k"]] == ["add"]
+
+
 @pytest.mark.parametrize("after", [500, 5000])
 def test_bursts_that_begin_during_a_run(after: int) -> None:
     case = gathered(300)
     same(run(*case, after=after), run(*case, after=ONE_BY_ONE))
+
+
+def test_long_runs_are_several_words_of_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(emit_machine, "most_in_run", lambda bits: 50)
+    case = gathered(300)
+    same(run(*case, after=0), run(*case, after=ONE_BY_ONE))
+
+
+@pytest.mark.parametrize("limit", [1, 500, 5000])
+def test_runs_cut_short(limit: int) -> None:
+    """A limit of cycles bounds the firings of machines, in the middle of a burst as well."""
+    text, formats, inputs = gathered(300)
+    kernel = sparse.compile(sparse.parse(text, formats), "reorder(i,k,j)")
+    found = []
+    for after in 0, ONE_BY_ONE:
+        with bursts(after), pytest.raises(CycleLimitError) as error:
+            kernel.simulate(inputs, max_cycles=limit)
+        found.append(error.value.result)
+    here, there = found
+    assert here.cycles == there.cycles == limit
+    assert here.nodes == there.nodes
 
 
 def test_runs_again() -> None:

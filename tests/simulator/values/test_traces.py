@@ -9,7 +9,7 @@ import scipy.sparse
 from t2s import sparse
 from t2s.graph.cache import GraphCache
 from t2s.simulator.program.trace import Trace
-from t2s.simulator.values import machine_memory, machine_values
+from t2s.simulator.values import machine_traces, machine_values
 
 SMALL = 1 << 15
 """Codes in a trace; runs are made of a quarter of them, or more."""
@@ -48,7 +48,7 @@ def test_traces_of_any_length_have_the_same_codes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     expected = trace_of(*case)
-    monkeypatch.setattr(machine_memory, "_FIRST_CODES", SMALL)
+    monkeypatch.setattr(machine_traces, "_FIRST_CODES", SMALL)
     monkeypatch.setattr(machine_values, "_PREPARED", GraphCache())
     found = trace_of(*case)
     assert found.codes.keys() == expected.codes.keys()
