@@ -333,7 +333,9 @@ class _Running:
 
     def advance(self) -> int:
         """Let the machines fire for a while; return the number of firings."""
-        most = _TRIAL if self.is_trial and self.total < _TRIAL else _FIRINGS_PER_CALL
+        most = _FIRINGS_PER_CALL
+        if self.is_trial and self.total < _TRIAL:
+            most = min(most, _TRIAL)
         self._fired = self.prepared.code(self._fired).run(self.state.address, most)
         if self._fired == FAULTED:
             fault = int(self.state.get(self.layout.fault))

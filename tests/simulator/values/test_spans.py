@@ -19,7 +19,7 @@ from t2s.simulator.values import emit_machine
 from t2s.simulator.values.spans import Carried, spans_of
 from t2s.sparse_repr.streams import Streams
 
-QUICK, SLOW = 10, 500
+QUICK, SLOW = 10, 150
 ONE_BY_ONE = 1 << 62
 
 
