@@ -19,12 +19,11 @@ So loops over X in ``T(i,j) = A(i,k)*X(k,j)`` and ``L(i,h) = T(i,j)*W(j,h)`` bec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from t2s.core.errors import UserError
 from t2s.core.names import NameSupply
-from t2s.core.walk import rewrite, walk
+from t2s.core.walk import rewrite
 from t2s.sparse_repr.concrete.blocks import (
     check_directives_of_blocks,
     formats_in_blocks,
@@ -38,14 +37,12 @@ from t2s.sparse_repr.concrete.build import (
 )
 from t2s.sparse_repr.concrete.fusion import StatementGroup, Way
 from t2s.sparse_repr.concrete.ir import (
-    Assign,
     ConcreteProgram,
     Forall,
     Statement,
     StoredTensor,
     Where,
     loops_of,
-    result_of,
 )
 from t2s.sparse_repr.concrete.materialize import written_result
 from t2s.sparse_repr.concrete.merge import covered_by
@@ -142,7 +139,6 @@ def _fused(group: StatementGroup) -> FusedProgram:
             tree.stream(made, passing)
         else:
             tree.recompute(made, passing)
-    _check_read_once(tree.root, group)
     value = tree.value()
     assignment = _assignment(group, value, builder)
     covered = covered_by(tree.root, builder.formats, semiring)
@@ -173,47 +169,6 @@ def _fused(group: StatementGroup) -> FusedProgram:
     )
     verify_program(program)
     return FusedProgram(assignment=assignment, program=program)
-
-
-def _check_read_once(stage: Statement, group: StatementGroup) -> None:
-    """Refuse rows that are passed on to a reader which needs them for every coordinate of a loop.
-
-    A statement that is recomputed inside of a loop of its reader may be such a reader of others.
-    """
-    for term in walk(stage):
-        if not isinstance(term, Where):
-            continue
-        made = result_of(term.producer)
-        passing = group.way_of(made.tensor)
-        if passing is None:
-            continue
-        for access, loops in _accesses_below(term.consumer, made.tensor, ()):
-            own = [loop for loop in loops if loop in access.variables]
-            again = [loop for loop in loops[: len(own)] if loop not in access.variables]
-            if again:
-                raise UserError(
-                    f"{made.tensor} cannot be passed on: it is read again for every {again[0]}",
-                    location=passing.location or group.last.assignment.location,
-                    expected=f"readers that take each row of {made.tensor} once",
-                    given=f"loops {', '.join(loops)} around the reader of {made.tensor}",
-                    hint=f"store {made.tensor}, or what reads it",
-                )
-
-
-def _accesses_below(
-    statement: Statement, tensor: str, loops: tuple[str, ...]
-) -> Iterator[tuple[Access, tuple[str, ...]]]:
-    """Where a tensor is read, with the loops around, the outermost first."""
-    match statement:
-        case Forall(variable=variable, body=body):
-            yield from _accesses_below(body, tensor, (*loops, variable))
-        case Where(consumer=consumer, producer=producer):
-            yield from _accesses_below(producer, tensor, loops)
-            yield from _accesses_below(consumer, tensor, loops)
-        case Assign(value=value):
-            for access in accesses(value):
-                if access.tensor == tensor:
-                    yield access, loops
 
 
 def _lanes_of(group: StatementGroup, stage: Statement) -> Schedule:
