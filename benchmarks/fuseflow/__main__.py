@@ -66,7 +66,7 @@ def page(counts: Mapping[str, int]) -> str:
 
 
 def _row(point: Point, found: int | None) -> str:
-    ours, ratio = "not run: more than 1e9 cycles", ""
+    ours, ratio = "not run: more than 1e9 cycles" if size(point) > MOST else "not run", ""
     if found is not None:
         ours, ratio = f"{found:,}", f"{found / point.cycles:.3f}"
     verdict = f"{'*excluded*: ' if point.excluded else ''}{point.why}"
