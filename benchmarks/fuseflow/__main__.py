@@ -20,8 +20,8 @@ from benchmarks.fuseflow.published import IMAGES, Point, points
 README = Path(__file__).parent / "README.md"
 COUNTS = Path(__file__).parent / "counts.json"
 
-MOST = 1e9
-"""Cycles of the largest programs that run: in values, a block makes at most 2**30 firings."""
+MOST = 6e9
+"""Cycles of the largest programs that run, a decoder of GPT-3 among them."""
 
 FAST = 3e8
 """The same for ``--fast``."""
@@ -44,7 +44,9 @@ times that of one decoder, since all twelve are equal.
 def measured(point: Point) -> int:
     """The cycles of a point."""
     fused = program(point.model).fuse(point.fusion)
-    return copies(point.model) * fused.cycles(_inputs(point.model, point.data))
+    operands = _inputs(point.model, point.data)
+    # a limit far above what runs, since a block makes at most 2**30 firings without
+    return copies(point.model) * fused.simulate(operands, max_cycles=1 << 40).cycles
 
 
 def size(point: Point) -> float:
@@ -66,7 +68,7 @@ def page(counts: Mapping[str, int]) -> str:
 
 
 def _row(point: Point, found: int | None) -> str:
-    ours, ratio = "not run: more than 1e9 cycles" if size(point) > MOST else "not run", ""
+    ours, ratio = "not run: more than 6e9 cycles" if size(point) > MOST else "not run", ""
     if found is not None:
         ours, ratio = f"{found:,}", f"{found / point.cycles:.3f}"
     verdict = f"{'*excluded*: ' if point.excluded else ''}{point.why}"

@@ -37,7 +37,7 @@ _RUNS = 1 << 14
 _RUNS_IN_ALL = 1 << 20
 
 MOST_FIRINGS = 1 << 30
-"""Most firings of one machine."""
+"""Most firings of one machine, unless a limit of cycles allows more."""
 
 
 def traces_of(node: Machine, layout: ValueLayout, arena: Array) -> Traces:
@@ -84,7 +84,7 @@ class CodeTraces:
 
     def limit(self, firings: int) -> None:
         """Bound the firings of every place."""
-        self._most = min(self._most, firings)
+        self._most = firings
         self._bound()
 
     def _bound(self) -> None:
@@ -172,7 +172,7 @@ class RunTraces:
 
     def limit(self, firings: int) -> None:
         """Bound the firings of every place."""
-        self._state[:, TRACE_LEFT] = np.minimum(self._state[:, TRACE_LEFT], firings)
+        self._state[:, TRACE_LEFT] = firings
 
     def codes(self, place: int) -> Codes:
         """The codes so far."""

@@ -475,7 +475,7 @@ def _endless(node: Machine, place: int) -> UserError:
         location=node.location,
         expected=f"at most {MOST_FIRINGS} firings of one machine",
         given=f"as many firings of machine {place} without an end",
-        hint="set max_cycles to see what it does",
+        hint="set max_cycles to see what it does, or to more cycles than it takes",
     )
 
 
