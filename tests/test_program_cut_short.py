@@ -28,12 +28,15 @@ LONG = """
 import numpy as np
 from t2s import sparse
 
-program = sparse.program("T(i,j) = A(i,k)*X(k,j)\\nY(i,j) = T(i,k)*X(k,j)")
+program = sparse.program(
+    "T(i,j) = A(i,k)*X(k,j)\\nY(i,j) = T(i,k)*X(k,j)", formats={"X": "ds"}
+)
 small = np.ones((4, 4))
 program.simulate({"A": small, "X": small})
+some = np.random.default_rng(0).random((2000, 2000)) < 0.5
+large = sparse.tensor(some.astype(np.float32), "ds")
+first = np.ones((24, 2000), np.float32)
 print("ready", flush=True)
-large = np.ones((2000, 2000), np.float32)
-first = np.ones((2, 2000), np.float32)
 try:
     program.simulate({"A": first, "X": large})
 except KeyboardInterrupt as error:
@@ -114,7 +117,7 @@ def test_an_interrupted_graph(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a signal of POSIX")
 def test_ctrl_c_in_a_long_run(tmp_path: Path) -> None:
-    """The second statement takes a product of 4e6 x 2 elements; it is interrupted in it."""
+    """Each statement takes 24 million products of single elements, whose coordinates are random."""
     script = tmp_path / "long.py"
     script.write_text(LONG)
     child = subprocess.Popen(
