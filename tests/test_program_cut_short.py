@@ -35,7 +35,7 @@ small = np.ones((4, 4))
 program.simulate({"A": small, "X": small})
 some = np.random.default_rng(0).random((2000, 2000)) < 0.5
 large = sparse.tensor(some.astype(np.float32), "ds")
-first = np.ones((24, 2000), np.float32)
+first = np.ones((200, 2000), np.float32)
 print("ready", flush=True)
 try:
     program.simulate({"A": first, "X": large})
@@ -117,7 +117,7 @@ def test_an_interrupted_graph(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a signal of POSIX")
 def test_ctrl_c_in_a_long_run(tmp_path: Path) -> None:
-    """Each statement takes 24 million products of single elements, whose coordinates are random."""
+    """Each statement takes 200 million products of single elements at random coordinates."""
     script = tmp_path / "long.py"
     script.write_text(LONG)
     child = subprocess.Popen(

@@ -13,7 +13,7 @@ import t2s
 from benchmarks.sparse_statements import ALLOWED, Statement, banded, statements
 from t2s import Var, sparse
 from t2s.core.errors import UserError
-from t2s.sparse import Kernel, Schedule, Tensor, csr, dense
+from t2s.sparse import Kernel, Schedule, Tensor, csr, dense, parse
 
 Array = np.ndarray[Any, Any]
 
@@ -413,3 +413,15 @@ def test_zeros_and_empty_rows_are_left_out_only_where_that_changes_no_value() ->
     assert "total(j,s) is stored as ds:1,0" in str(product.for_inputs(given))
     for other in (np.eye(12), np.where(rows > 0, np.inf, 0)):
         assert product.for_inputs({**given, "B": other}) is product
+
+
+def test_a_sum_in_lanes_of_vectors_beside_other_terms() -> None:
+    """The vectors of each copy are summed: all elements count, not the first of each vector."""
+    array = np.array([[7.0, 1.0], [6.0, 0.0], [0.0, 4.0], [0.0, 0.0]])
+    for levels in ("uq:1,0", "ss:1,0", "dd:1,0", "ds:0,1"):
+        assignment = parse("X = 1 + sum(j,k, A(j,k))", {"A": levels})
+        schedule = Schedule().transpose().vectorize("j", 2).parallelize("j", 2)
+        kernel = Kernel(assignment, schedule)
+        for level in ("notation", "loops", "blocks"):
+            assert kernel.interpret({"A": array}, level=level) == 19
+        assert kernel.simulate({"A": array}).output == 19

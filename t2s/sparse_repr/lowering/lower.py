@@ -139,11 +139,11 @@ def _lower(
     ``top``: it is the stage, or with ``items`` the body of a loop that is computed in lanes or
     fused, so that each coordinate needs an item.  Without ``clean`` no coordinates are dropped.
     """
-    outside, result = scope.depth, result_of(statement)
+    outside, width, result = scope.depth, scope.width, result_of(statement)
     inner: Computed | None = None
     while not isinstance(statement, Assign) and inner is None:
         match statement:
-            case Forall(vector=width, body=body) if width:
+            case Forall(vector=lanes, body=body) if lanes:
                 scope, statement = enter_lanes(scope, statement), body
             case Forall(body=body, lanes=lanes) as loop:
                 scope = enter_loop(scope, loop, expression_of(loop))
@@ -159,7 +159,7 @@ def _lower(
         assert isinstance(statement, Assign)
         if statement.everywhere:
             inner = Computed(loops=(), value=compute_everywhere(scope, statement.value, result))
-        elif top or scope.depth > outside:
+        elif top or scope.depth > outside or scope.width > width:
             inner = Computed(loops=(), value=compute(scope, statement.value, result))
         else:
             stream, optional = compute_scalar(scope, statement.value, result)
