@@ -25,8 +25,12 @@ TEXT = """
 """
 
 LONG = """
+import signal
 import numpy as np
 from t2s import sparse
+
+# jobs in the background of a shell ignore the signal, and so do their children
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 program = sparse.program(
     "T(i,j) = A(i,k)*X(k,j)\\nY(i,j) = T(i,k)*X(k,j)", formats={"X": "ds"}
