@@ -117,7 +117,7 @@ def _public(values: Values) -> tuple[Any, ...]:
     return (run.picture(),)
 
 
-def _layer(values: Values) -> tuple[Any, ...]:
+def _fused_layer(values: Values) -> tuple[Any, ...]:
     """The blocks of the first graph of a model that is fused layer by layer."""
     programs = (value for value in values.values() if isinstance(value, t2s.sparse.Program))
     graphs = next(programs).fuse("layer").graphs(values["inputs"]())
@@ -172,11 +172,11 @@ PICTURES: Mapping[str, Picture] = {
     "ger/ger.py": _made(),
     "graphs/gcn.py": _layer,
     "lu/lu.py": _made(None),
-    "models/autoencoder.py": _layer,
-    "models/decoder.py": _layer,
-    "models/graph_convolution.py": _layer,
-    "models/graphsage.py": _layer,
-    "models/masked_attention.py": _layer,
+    "models/autoencoder.py": _fused_layer,
+    "models/decoder.py": _fused_layer,
+    "models/graph_convolution.py": _fused_layer,
+    "models/graphsage.py": _fused_layer,
+    "models/masked_attention.py": _fused_layer,
     "mttkrp/mttkrp.py": _made(),
     "pairhmm/pairhmm.py": lambda values: (values["design"](values["TINY"]).lower().picture(),),
     "processes/service.py": lambda values: _run(values["graph"], values["inputs"]),
