@@ -15,14 +15,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from t2s.design_space.columns import Budget
-from t2s.design_space.contraction import contraction_of
-from t2s.design_space.space import Space
 from t2s.driver.recognize import design_of
-from t2s.driver.search_trial import ContractionTrial
 from t2s.driver.simulate import device_for
 from t2s.errors import T2SWarning
 from tests.design_space.test_search import HAND
+from tests.design_space.test_space import space_of
 
 POINTS = 1000
 KERNELS = ("gbmv", "capsules", "ttmc", "mttkrp", "convolution", "ttm")
@@ -55,15 +52,7 @@ def sample(kernel: str, points: int) -> Sample:
     """Random points of the space of an example."""
     define, (dsp, ram, _), _ = HAND[kernel]
     func = define()
-    device = device_for(design_of(func), "arria10")
-    contraction = contraction_of(func, {})
-    trial = ContractionTrial(func, contraction, {}, device)
-    space = Space(
-        contraction=contraction,
-        device=device,
-        budget=Budget(dsp=dsp, ram=ram),
-        datapaths=trial.datapaths(),
-    )
+    space, trial = space_of(func, dsp, ram, device_for(design_of(func), "arria10"))
     families, random, found = space.families(), np.random.default_rng(5), Sample()
     while len(found.shares) < points:
         family = families[int(random.integers(len(families)))]
@@ -77,9 +66,9 @@ def sample(kernel: str, points: int) -> Sample:
         outcome = trial.outcome(point)
         bound, blocks = int(costs.bound[row]), (int(costs.dsp[row]), int(costs.ram[row]))
         if outcome.cycles is None or outcome.cycles < bound:
-            found.wrong.append(f"{point.text(contraction)}: {outcome}, bound {bound}")
+            found.wrong.append(f"{point.text(space.contraction)}: {outcome}, bound {bound}")
         elif blocks != (outcome.dsp_blocks, outcome.ram_blocks):
-            found.wrong.append(f"{point.text(contraction)}: {outcome}, blocks {blocks}")
+            found.wrong.append(f"{point.text(space.contraction)}: {outcome}, blocks {blocks}")
         found.shares.append(bound / (outcome.cycles or bound))
     return found
 

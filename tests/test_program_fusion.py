@@ -207,7 +207,7 @@ def test_lanes_of_a_loop_that_is_not_around() -> None:
     assert "for d:  # 2 lanes" in program.fuse("layer").print_loop_nest()
     text = "T(i,j) = A(i,k)*X(k,j)\nH(i,h) = relu(sum(j, T(i,j)*W(j,h)))"
     inner = sparse.program(text, FORMATS).schedule("H", "parallelize(j,2)")
-    with pytest.raises(UserError, match="parallelize names j, which is no loop around H") as one:
+    with pytest.raises(UserError, match="parallelize names j, which is not a loop around H") as one:
         inner.stream("T")
     assert "expected: one of i, h" in str(one.value)
 

@@ -573,7 +573,7 @@ def test_a_tensor_without_a_definition() -> None:
 def test_lanes_of_no_loop() -> None:
     assignment = parse("y(i) = A(i,j) * x(j)")
     with refused("""
-        parallelize names k, which is no loop
+        parallelize names k, which is not a loop
           --> unknown = Schedule().parallelize("k", 4)
           expected: one of i, j
     """):

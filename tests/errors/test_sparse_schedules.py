@@ -26,7 +26,7 @@ def test_fused_loops_that_are_not_next_to_each_other() -> None:
 def test_fusing_what_is_no_loop() -> None:
     assignment = parse("X(i,j) = B(i,k) * C(k,j)")
     with refused("""
-        fuse names z, which is no loop
+        fuse names z, which is not a loop
           --> lost = Schedule().fuse("i", "z", "f")
           expected: one of i, j, k
     """):
@@ -91,7 +91,7 @@ def test_vector_loops() -> None:
     """):
         Schedule().vectorize("j", 1)
     with refused("""
-        vectorize names z, which is no loop
+        vectorize names z, which is not a loop
           --> lost = Schedule().vectorize("z", 4)
           expected: one of i, j
     """):
@@ -131,7 +131,7 @@ def test_skipping_where_nothing_is_intersected() -> None:
         sums = Schedule().skip("j")
         Kernel(assignment, sums)
     with refused("""
-        skip names z, which is no loop
+        skip names z, which is not a loop
           --> lost = Schedule().skip("z")
           expected: one of i, j
     """):

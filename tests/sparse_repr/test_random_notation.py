@@ -24,7 +24,7 @@ REFUSALS = "|".join(
     [
         "goes beyond its end",
         "skip has no effect",
-        "skip names ., which is no loop",
+        "skip names ., which is not a loop",
         "is not right inside of the one over",
         "twice\n",
         "whose value depends on what is stored",

@@ -178,7 +178,7 @@ def _lanes_of(group: StatementGroup, stage: Statement) -> Schedule:
     for directive in dealt:
         if directive.variable not in loops:
             raise UserError(
-                f"parallelize names {directive.variable}, which is no loop around"
+                f"parallelize names {directive.variable}, which is not a loop around"
                 f" {group.last.name}",
                 location=directive.location,
                 expected=f"one of {', '.join(loops)}",

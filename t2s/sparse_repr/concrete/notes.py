@@ -43,7 +43,7 @@ def vector_split(
         )
     if directive.variable not in variables:
         raise UserError(
-            f"vectorize names {directive.variable}, which is no loop",
+            f"vectorize names {directive.variable}, which is not a loop",
             location=directive.location,
             expected=f"one of {', '.join(variables)}",
         )
@@ -239,7 +239,7 @@ def _check_tensors(transpose: Transpose, names: Sequence[str], tensors: Sequence
 
 def _no_loop(verb: str, directive: Parallelize | Skip, loops: Sequence[str]) -> UserError:
     return UserError(
-        f"{verb} names {directive.variable}, which is no loop",
+        f"{verb} names {directive.variable}, which is not a loop",
         location=directive.location,
         expected=f"one of {', '.join(loops)}",
     )
@@ -269,7 +269,7 @@ def _check_fuse(fusion: FuseVariables, schedule: Schedule, variables: Sequence[s
             )
         if name not in variables:
             raise UserError(
-                f"fuse names {name}, which is no loop",
+                f"fuse names {name}, which is not a loop",
                 location=fusion.location,
                 expected=f"one of {', '.join(variables)}",
             )
