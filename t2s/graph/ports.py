@@ -85,7 +85,35 @@ def is_aligned(indices: tuple[Expr, ...], shape: tuple[int, ...], lanes: int) ->
 def wide_tensors(
     graph: Graph, body: Sequence[Statement], space: Sequence[SpaceDimension], guard: Expr | None
 ) -> dict[str, Wide]:
-    """The tensors of which a node in lockstep accesses aligned vectors of one length only."""
+    """The tensors of which a node in lockstep accesses aligned vectors of one length only.
+
+    One that nodes store and load has the same vectors for all of them, so that they can share a
+    pointer to it.
+    """
+    found = _wide_tensors(graph, body, space, guard)
+    for name in set(found) & _passed_on(graph):
+        nests = (shared_nest(node) for node in graph.pe_arrays if _accesses_tensor(node, name))
+        wide = [_wide_tensors(graph, nest.body, nest.space, nest.guard) for nest in nests]
+        if any(name not in each or each[name].lanes != found[name].lanes for each in wide):
+            del found[name]
+    return found
+
+
+def _accesses_tensor(node: PEArray, tensor: str) -> bool:
+    return any(isinstance(s, Load | Store) and s.tensor == tensor for s in node.body)
+
+
+def _passed_on(graph: Graph) -> set[str]:
+    """The tensors that nodes store and load."""
+    statements = [statement for node in graph.pe_arrays for statement in node.body]
+    loaded = {statement.tensor for statement in statements if isinstance(statement, Load)}
+    return loaded & {statement.tensor for statement in statements if isinstance(statement, Store)}
+
+
+def _wide_tensors(
+    graph: Graph, body: Sequence[Statement], space: Sequence[SpaceDimension], guard: Expr | None
+) -> dict[str, Wide]:
+    """The tensors of which one node accesses aligned vectors of one length only."""
     uses: dict[str, list[Load | Store]] = {}
     for statement in body:
         if isinstance(statement, Load | Store):

@@ -30,9 +30,10 @@ from benchmarks.vitis_hls import Verdict, judge
 from t2s.backends.vitis_hls import BACKEND, SimulationError, backend, emulate, runner
 from t2s.backends.vitis_hls.top import TopDesign, top_design
 from t2s.core.errors import UnsupportedError, UserError
-from t2s.core.expr import Select, const, equals
+from t2s.core.expr import Local, Select, const, equals
 from t2s.core.types import INT32, Float, Int
 from t2s.driver import hardware
+from t2s.graph.body import Receive, Send
 from t2s.graph.graph import Graph, MemorySpace
 from t2s.graph.interpret import interpret_graph
 from t2s.graph.nodes import Loop, Machine
@@ -86,6 +87,7 @@ def test_values(graph: Graph) -> None:
         designs.leftwards(),
         designs.circulating(),
         designs.circulating(uneven=True),
+        designs.through_memory(),
         double_buffer(periods=2),
         triangular_array(4, 3),
     ],
@@ -93,6 +95,51 @@ def test_values(graph: Graph) -> None:
 )
 def test_more_values(graph: Graph) -> None:
     check(graph)
+
+
+def several_statements() -> list[t2s.Func]:
+    """Sums that go through memory: in a row, to two readers in another order, and by vectors."""
+    A = t2s.ImageParam(Int(32), 2, name="A")
+    i, j = t2s.variables("i j")
+    k = t2s.RDom(0, 8, name="k")
+
+    def sums(name: str, term: Callable[[], Any]) -> t2s.Func:
+        func = t2s.Func(name)
+        func[i, j] = 0
+        func[i, j] += term()
+        return func.bound(i, 0, 8).bound(j, 0, 8)
+
+    first = sums("first", lambda: A[i, k] * A[j, k])
+    second = sums("second", lambda: first[i, k] * A[k, j])
+    third = sums("third", lambda: second[i, k] - first[j, k] * A[i, k])
+    left = sums("left", lambda: first[k, i] + j)
+    right = sums("right", lambda: t2s.max(first[j, k], i))
+    both = sums("both", lambda: left[i, k] * right[j, k])
+    wide = [sums("rows", lambda: A[i, k] + A[j, k])]
+    wide.append(sums("again", lambda: wide[0][i, k] + wide[0][k, j]))
+    for func in wide:
+        inner = t2s.Var("inner")
+        func.update().split(j, j, inner, 4).reorder(k, inner, j, i).unroll(inner)
+    return [third, both, wide[1]]
+
+
+def test_results_in_memory() -> None:
+    """Functions that load wait for the call of those that store, with the same pointer."""
+    top = top_of(designs.through_memory())
+    assert [[call.function for call in stage.calls] for stage in top.stages] == [
+        ["x_load", "write_"],
+        ["read_", "y_store"],
+    ]
+    assert [port.name for port in top.ports] == ["x", "kept", "y"]
+    stages = [len(top_of(t2s.lower(func)).stages) for func in several_statements()]
+    assert stages == [3, 3, 2]
+    check(t2s.lower(several_statements()[0]))
+
+
+@pytest.mark.slow
+def test_more_results_in_memory() -> None:
+    for func in several_statements()[1:]:
+        check(t2s.lower(func))
 
 
 @pytest.mark.slow
@@ -252,6 +299,7 @@ def test_functions_on_the_host() -> None:
         systolic_gemm(2, 3, 4, tile_rows=2, tile_columns=2, lanes=4, element=Float(32)),
         designs.triangular(per_pe=True),
         designs.feedback_loop(),
+        designs.through_memory(),
     ],
     ids=lambda graph: graph.name,
 )
@@ -263,6 +311,10 @@ def write(graph: Graph, folder: Path) -> TopDesign:
     for path, text in BACKEND.emit(graph).items():
         (folder / path).parent.mkdir(exist_ok=True)
         (folder / path).write_text(text)
+    return top_of(graph)
+
+
+def top_of(graph: Graph) -> TopDesign:
     design = backend.analyzed(graph)
     assert not isinstance(design, list)
     return top_design(design)
@@ -479,12 +531,33 @@ def refused(graph: Graph) -> str:
     return str(caught.value).splitlines()[0]
 
 
+def around_memory() -> Graph:
+    """Elements go to a reader through memory and around it: it cannot wait for the last one."""
+    graph = designs.through_memory()
+    nodes = {node.name: node for node in graph.pe_arrays}
+    write, read = nodes["write"], nodes["read"]
+    nodes["write"] = replace(
+        write, body=(*write.body, Send(channel="around", value=Local(type=INT32, name="value")))
+    )
+    around = Receive(target="other", channel="around", type=INT32)
+    total = Local(type=INT32, name="value") + Local(type=INT32, name="other")
+    sent = replace(read.body[-1], value=total)
+    nodes["read"] = replace(read, body=(*read.body[:-1], around, sent))
+    wire = channel("around", "write", "read", capacity=12)
+    return replace(
+        graph,
+        name="around_memory",
+        nodes=tuple(nodes[node.name] for node in graph.nodes),
+        channels=(*graph.channels, wire),
+    )
+
+
 def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     start = "the vitis_hls backend cannot emit "
-    assert refused(designs.through_memory()) == (
-        f"{start}'through_memory': tensor 'kept': tensors that one function stores and another one "
-        "loads are not supported in Vitis HLS; stream() sends results to their reader without "
-        "memory"
+    assert refused(around_memory()) == (
+        f"{start}'around_memory': tensor 'kept': tensors that one function stores and another one "
+        "loads while both run are not supported in Vitis HLS; stream() sends results to their "
+        "reader without memory"
     )
     graph = merging()
     machines = tuple(

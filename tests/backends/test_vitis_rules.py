@@ -36,7 +36,7 @@ from t2s.graph.semantics import pe_points
 from tests.backends import designs
 from tests.backends.buffers import double_buffer
 from tests.backends.test_opencl_machines import MATRIX, cisr, merging
-from tests.backends.test_vitis_hls import example
+from tests.backends.test_vitis_hls import example, several_statements
 from tests.examples.test_golden_opencl import SMALLEST
 from tests.graph.test_ports import product
 from tests.hand_graphs import systolic_gemm
@@ -130,10 +130,38 @@ def _streams_used(function: ast.KernelDefinition, method: str) -> set[str]:
 
 
 def one_function_for_a_pointer(it: Emitted) -> Broken:
+    """In a stage, of which the top passes a pointer to at least one."""
     for pointer in it.pointers:
-        users = [each.function for each in it.top.calls if pointer in each.arguments]
-        if len(users) != 1:
+        users = [
+            [each.function for each in stage.calls if pointer in each.arguments]
+            for stage in it.top.stages
+        ]
+        if max(map(len, users)) != 1:
             yield f"{pointer}: passed to {users}"
+
+
+def stages_in_order(it: Emitted) -> Broken:
+    """A stage that loads what an earlier one stored has the same pointer, and none loads before."""
+    stage_of = {
+        call.function: (number, call)
+        for number, stage in enumerate(it.top.stages)
+        for call in stage.calls
+    }
+    uses: dict[str, list[tuple[int, bool, str]]] = {}
+    tensors = {port.name: port.tensor for port in it.top.ports}
+    for function in it.top.functions:
+        number, call = stage_of[function.name]
+        for parameter, argument in zip(function.parameters, call.arguments, strict=False):
+            if argument in tensors:
+                stores = not parameter.type.startswith("const ")
+                uses.setdefault(tensors[argument], []).append((number, stores, argument))
+    for tensor, given in uses.items():
+        stored = [(number, name) for number, stores, name in given if stores]
+        loaded = {number for number, stores, _ in given if not stores}
+        for number in loaded if stored else ():
+            own = {name for at, stores, name in given if at == number}
+            if max(stored)[0] >= number or not own & {name for _, name in stored}:
+                yield f"{tensor}: loaded in stage {number} by {own}, stored as {stored}"
 
 
 def pipelined(it: Emitted) -> Broken:
@@ -324,6 +352,7 @@ def names(it: Emitted) -> Broken:
     """No name is a word or a macro of C++, and none hides another one of its function."""
     top = it.top
     outside = [top.function, *(each.name for each in (*top.helpers, *top.functions, *top.structs))]
+    outside += [stage.function for stage in top.stages]
     outside += [each.name for each in (*top.streams, *top.parameters)]
     if len(outside) != len(set(outside)):
         yield f"twice: {sorted(name for name in outside if outside.count(name) > 1)}"
@@ -381,6 +410,7 @@ def reserved() -> frozenset[str]:
 RULES: tuple[Callable[[Emitted], Broken], ...] = (
     two_ends,
     one_function_for_a_pointer,
+    stages_in_order,
     pipelined,
     as_in_the_model,
     partitioned,
@@ -421,6 +451,8 @@ def test_every_golden_and_hand_graph() -> None:
             designs.scatter_gather(),
             designs.running_total(),
             designs.circulating(),
+            designs.through_memory(),
+            *map(t2s.lower, several_statements()),
             double_buffer(periods=2),
             double_buffer(writes=2, repeats=2, pes=2, lanes=10),
             merging(),
@@ -506,6 +538,18 @@ def one_more(pairs: Any) -> Any:
     return tuple((array, (apart or 0) + 1) for array, apart in pairs)
 
 
+def _second_pointer(top: TopDesign) -> Any:
+    """Where a stage loads what another one stored, with a pointer to the same tensor."""
+    if len(top.stages) == 1:
+        return None
+    port = next(port for port in top.ports if port.name == "kept")
+    ports = (*top.ports, dataclasses.replace(port, name="other"))
+    return changed(
+        dataclasses.replace(top, ports=ports),
+        on(TopCall, lambda call: call.arguments == ("kept", "back"), arguments=("other", "back")),
+    )
+
+
 DEFECTS: dict[str, tuple[Callable[[Emitted], Broken], Change]] = {
     "two functions write a stream": (
         two_ends,
@@ -516,6 +560,11 @@ DEFECTS: dict[str, tuple[Callable[[Emitted], Broken], Change]] = {
         one_function_for_a_pointer,
         on(TopCall, lambda call: "y" in call.arguments, arguments=("x", "y")),
     ),
+    "a pointer of its own to what another stage stored": (
+        stages_in_order,
+        lambda top: _second_pointer(top) if isinstance(top, TopDesign) else None,
+    ),
+    "a stage too early": (stages_in_order, on(TopDesign, stages=lambda top: top.stages[::-1])),
     "a loop without a pipeline": (pipelined, on(ast.For, pipeline, pipeline=None)),
     "a pipeline around a loop": (
         pipelined,
@@ -581,6 +630,7 @@ def sound() -> list[Emitted]:
         designs.triangular(per_pe=True),
         gemm(),
         designs.divided(INT32, (3,), 4),
+        designs.through_memory(),
     )
     return [it for graph in graphs if (it := emitted(graph)) is not None]
 

@@ -13,6 +13,7 @@ from t2s.backends.kernels.scope import KernelDesign
 from t2s.backends.vitis_hls.dialect import VITIS_HLS
 from t2s.backends.vitis_hls.emit import emit_files
 from t2s.backends.vitis_hls.runner import run_files
+from t2s.backends.vitis_hls.stages import in_stages, shared_tensors
 from t2s.backends.vitis_hls.top import top_design
 from t2s.core.gc_pause import gc_paused
 from t2s.core.location import SourceLocation
@@ -20,7 +21,7 @@ from t2s.core.ops import Array
 from t2s.graph.arrays import check_graph_inputs
 from t2s.graph.body import Load, Store, by_lanes
 from t2s.graph.graph import Graph, TensorRole
-from t2s.graph.nodes import Machine, Node, Search
+from t2s.graph.nodes import Machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,45 +113,39 @@ def open_sizes(graph: Graph, arrays: Mapping[str, Array]) -> dict[str, int]:
 
 def analyzed(graph: Graph) -> KernelDesign | list[Unsupported]:
     """The design with every decision made, or every problem."""
-    design = _unsupported(graph) or analyze(VITIS_HLS, graph)
+    staged = in_stages(graph)
+    problems = _gathers(graph)
+    if staged is None:
+        return problems + _shared(graph)
+    design = problems or analyze(VITIS_HLS, staged)
     return design if isinstance(design, list) else _too_many(design) or design
 
 
-def _unsupported(graph: Graph) -> list[Unsupported]:
+def _gathers(graph: Graph) -> list[Unsupported]:
     """What the kernels would take, but C++ for Vitis HLS does not have yet."""
-    problems: list[Unsupported] = []
     gathering: dict[str, SourceLocation | None] = {}
-    loaded: dict[str, None] = {}
-    stored: dict[str, None] = {}
     for node in graph.nodes:
         for statement in node.statements() if isinstance(node, Machine) else node.body:
             match statement:
-                case Load(tensor=tensor, indices=indices) | Store(tensor=tensor, indices=indices):
-                    (loaded if isinstance(statement, Load) else stored)[tensor] = None
-                    if by_lanes(indices):
-                        gathering[node.name] = node.location
-    for name, where in gathering.items():
-        why = "gathers and scatters are not supported in Vitis HLS"
-        problems.append(Unsupported(subject=f"node {name!r}", why=why, location=where))
-    for name in stored:
-        users = [node for node in graph.nodes if _touches(node, name)]
-        alone = [n for n in users if isinstance(n, Machine) and n.pe_count == 1] == users[:1]
-        if name in loaded and not alone:
-            why = (
-                "tensors that one function stores and another one loads are not supported in Vitis "
-                "HLS; stream() sends results to their reader without memory"
-            )
-            location = graph.tensor(name).location
-            problems.append(Unsupported(subject=f"tensor {name!r}", why=why, location=location))
-    return problems
+                case Load(indices=indices) | Store(indices=indices) if by_lanes(indices):
+                    gathering[node.name] = node.location
+    why = "gathers and scatters are not supported in Vitis HLS"
+    return [
+        Unsupported(subject=f"node {name!r}", why=why, location=where)
+        for name, where in gathering.items()
+    ]
 
 
-def _touches(node: Node, tensor: str) -> bool:
-    statements = node.statements() if isinstance(node, Machine) else node.body
-    return any(
-        isinstance(statement, Load | Store | Search) and statement.tensor == tensor
-        for statement in statements
+def _shared(graph: Graph) -> list[Unsupported]:
+    """Tensors whose stores and loads nothing orders."""
+    why = (
+        "tensors that one function stores and another one loads while both run are not supported "
+        "in Vitis HLS; stream() sends results to their reader without memory"
     )
+    return [
+        Unsupported(subject=f"tensor {name!r}", why=why, location=graph.tensor(name).location)
+        for name in shared_tensors(graph)
+    ]
 
 
 def _too_many(design: KernelDesign) -> list[Unsupported]:

@@ -1,8 +1,8 @@
-"""The top function of a design: a dataflow region of streams and calls, and its arguments."""
+"""The top function of a design: dataflow regions of streams and calls, and its arguments."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -44,6 +44,7 @@ from t2s.backends.vitis_hls.reports import (
     report_function,
     reports_of,
 )
+from t2s.backends.vitis_hls.stages import shared_tensors, stages_of
 from t2s.core.types import INT32, Type
 from t2s.graph.body import Statement, Store
 from t2s.graph.graph import ScalarParameter, Tensor, TensorRole
@@ -91,6 +92,20 @@ class Call:
 
     function: str
     arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A dataflow region: functions that run side by side, and the streams between them.
+
+    The top is a region itself if there is one stage; else a ``function`` is, with ``parameters`` of
+    the top.
+    """
+
+    function: str
+    parameters: tuple[TypedName, ...]
+    streams: tuple[ChannelArray, ...]
+    calls: tuple[Call, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,16 +168,25 @@ class TopDesign:
     structs: tuple[Struct, ...]
     helpers: tuple[HelperFunction, ...]
     functions: tuple[KernelDefinition, ...]
-    streams: tuple[ChannelArray, ...]
+    stages: tuple[Stage, ...]
     parameters: tuple[TypedName, ...]
     ports: tuple[Port, ...]
-    calls: tuple[Call, ...]
     buffers: tuple[Buffer, ...]
     scalars: tuple[Scalar, ...]
     lengths: tuple[Length, ...]
     capacities: tuple[Capacity, ...]
     reports: tuple[Report, ...]
     narrow: bool
+
+    @property
+    def streams(self) -> tuple[ChannelArray, ...]:
+        """The streams of all stages."""
+        return tuple(stream for stage in self.stages for stream in stage.streams)
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """The calls of all stages."""
+        return tuple(call for stage in self.stages for call in stage.calls)
 
     def buffer_of(self, tensor: str) -> Buffer:
         """The buffer of a tensor."""
@@ -200,9 +224,7 @@ def top_design(
     streams = channels_of(design, scope)
     stem = file_stem(VITIS_HLS, design.graph)
     taken = (*scope.kernels.values(), *scope.visible)
-    top = stem
-    while top in taken:
-        top = f"{top}_top"
+    top = _unused(stem, "_top", taken)
     taken = (*taken, top)
     identifiers = VITIS_HLS.variables(taken)
     bench, files = VITIS_HLS.variables((top, "folder")), VITIS_HLS.variables()
@@ -230,11 +252,9 @@ def top_design(
         for tensor in design.graph.tensors
         if tensor.open
     }
-    users: dict[str, list[str]] = {}
-    for node in design.graph.nodes:
-        for tensor in _arguments(design, node)[0]:
-            users.setdefault(tensor, []).append(node.name)
-    ports: list[Port] = []
+    stage_of = stages_of(design.graph)
+    names = _port_names(design, stage_of)
+    ports: dict[str, Port] = {}
     calls: dict[str, Call] = {}
     functions: list[KernelDefinition] = []
     named = {scalar.parameter: scalar.name for scalar in scalars}
@@ -242,10 +262,14 @@ def top_design(
         tensors, used = _arguments(design, node)
         own: list[Port] = []
         for tensor in tensors:
-            wanted = tensor if len(users[tensor]) == 1 else f"{tensor}_{node.name}"
-            wanted = f"{wanted}_memory" if VITIS_HLS.variable_name(wanted) in taken else wanted
-            own.append(_port(design, node, tensor, identifiers.fresh(wanted)))
-        ports += own
+            wanted = names[node.name, tensor]
+            port = ports.get(wanted)
+            if port is None:
+                safe = f"{wanted}_memory" if VITIS_HLS.variable_name(wanted) in taken else wanted
+                port = _port(design, node, tensor, identifiers.fresh(safe))
+            here = _port(design, node, tensor, port.name)
+            ports[wanted] = replace(port, stored=port.stored or here.stored)
+            own.append(here)
         taken_streams = _streams_of(design, node)
         functions.append(_with_streams(kernel, own, node, design, scope, streams, taken_streams))
         calls[node.name] = Call(
@@ -262,9 +286,7 @@ def top_design(
     reports = reports_of(design, scope.reports)
     if reports:
         streams += tuple(_report_stream(design, report) for report in reports)
-        function = VITIS_HLS.identifier("report")
-        while function in taken:
-            function = f"{function}_all"
+        function = _unused(VITIS_HLS.identifier("report"), "_all", taken)
         port = Port(
             name=identifiers.fresh("status"),
             tensor=STATUS,
@@ -272,14 +294,32 @@ def top_design(
             elements=reports[-1].end,
             lanes=1,
         )
-        ports.append(port)
+        ports[STATUS] = port
         calls[STATUS] = Call(
             function=function, arguments=(port.name, *(report.stream for report in reports))
         )
         order.append(STATUS)
+        stage_of[STATUS] = max(stage_of.values())
     by_name = dict(zip((node.name for node in design.graph.nodes), functions, strict=True))
     if reports:
         by_name[STATUS] = report_function(calls[STATUS].function, reports)
+    parameters = (
+        *(_parameter(design, port) for port in ports.values()),
+        *(TypedName(type=scalar.type, name=scalar.name) for scalar in scalars),
+        *(TypedName(type="int", name=length.name) for length in lengths.values()),
+    )
+    stages: list[Stage] = []
+    for number in sorted(set(stage_of.values())):
+        own_calls = tuple(calls[name] for name in order if stage_of[name] == number)
+        arguments = {argument for call in own_calls for argument in call.arguments}
+        stages.append(
+            Stage(
+                function=identifiers.fresh(f"stage_{number + 1}"),
+                parameters=tuple(p for p in parameters if p.name in arguments),
+                streams=tuple(stream for stream in streams if stream.name in arguments),
+                calls=own_calls,
+            )
+        )
     return TopDesign(
         stem=stem,
         function=top,
@@ -298,14 +338,9 @@ def top_design(
         structs=structs_of(design, scope),
         helpers=helpers.functions,
         functions=tuple(by_name[name] for name in order),
-        streams=streams,
-        parameters=(
-            *(_parameter(design, port) for port in ports),
-            *(TypedName(type=scalar.type, name=scalar.name) for scalar in scalars),
-            *(TypedName(type="int", name=length.name) for length in lengths.values()),
-        ),
-        ports=tuple(ports),
-        calls=tuple(calls[name] for name in order),
+        stages=tuple(stages),
+        parameters=parameters,
+        ports=tuple(ports.values()),
         buffers=buffers,
         scalars=scalars,
         lengths=tuple(lengths.values()),
@@ -313,6 +348,33 @@ def top_design(
         reports=reports,
         narrow=any(type.is_float and type.bits == 16 for type in types_of(design)),
     )
+
+
+def _unused(name: str, suffix: str, taken: Collection[str]) -> str:
+    while name in taken:
+        name = f"{name}{suffix}"
+    return name
+
+
+def _port_names(design: KernelDesign, stage_of: Mapping[str, int]) -> dict[tuple[str, str], str]:
+    """What the pointer to a tensor is called in a function, by node and tensor.
+
+    Functions of one stage have pointers of their own.  Of a tensor that one stage stores for the
+    next ones a function of each has the same pointer: then the compiler cannot call a stage before
+    the one that it needs has ended.
+    """
+    users: dict[str, list[str]] = {}
+    for node in design.graph.nodes:
+        for tensor in _arguments(design, node)[0]:
+            users.setdefault(tensor, []).append(node.name)
+    shared = shared_tensors(design.graph)
+    names: dict[tuple[str, str], str] = {}
+    for tensor, nodes in users.items():
+        first = {stage_of[name]: name for name in reversed(nodes)} if tensor in shared else {}
+        for name in nodes:
+            common = len(nodes) == 1 or name in first.values()
+            names[name, tensor] = tensor if common else f"{tensor}_{name}"
+    return names
 
 
 _CIRCLE = (
