@@ -8,7 +8,7 @@ cycle; the pipeline registers of operators are part of the channels behind them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -23,23 +23,35 @@ from t2s.backends.text.expressions import (
 )
 from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog import verilog_ast as ast
+from t2s.backends.verilog.cooldown import Cooldown
 from t2s.backends.verilog.counted_nests import CountedNest
 from t2s.backends.verilog.data_types import bits_of, start_of
 from t2s.backends.verilog.expressions import ExpressionWriter, flat
-from t2s.backends.verilog.interfaces import Interface, ports_of_one
+from t2s.backends.verilog.interfaces import Interface, parameters_of_space, ports_of_one
+from t2s.backends.verilog.loop_counters import CounterNames, NestCounters, counters_of
 from t2s.core.expr import Expr
 from t2s.core.types import Type
 from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Store
-from t2s.graph.nodes import Loop, PEArray
+from t2s.graph.nodes import PEArray
+
+Names = Mapping[str, str | TargetExpression]
 
 
 class PEModule:
     """Builds the module."""
 
-    def __init__(self, interface: Interface, node: PEArray, nest: CountedNest, name: str) -> None:
+    def __init__(
+        self,
+        interface: Interface,
+        node: PEArray,
+        space: Mapping[str, str],
+        nest: CountedNest,
+        name: str,
+    ) -> None:
         self.interface, self.node, self.nest, self.name = interface, node, nest, name
         fresh = interface.identifiers.fresh
-        self.space = {d.name: fresh(d.name) for d in self.node.space}
+        self.space = space
+        self.registers = counters_of(node, nest.search > 0)
         loops = {loop.name: fresh(loop.name) for loop in self.node.loops}
         after = {loop.name: fresh(f"next_{loop.name}") for loop in self.node.loops}
         self.counters = CounterNames(
@@ -51,16 +63,23 @@ class PEModule:
             rising=fresh("rising"),
             searching=fresh("searching"),
         )
-        self.cooldown = fresh("cooldown")
+        self.cooldown = Cooldown(name=fresh("cooldown"), interval=interface.interval)
         parameters = {parameter.name: text for parameter, text in interface.parameters}
         static = {**parameters, **self.space}
-        self.control = self._writer({**static, **loops})
-        self.coming = self._writer({**static, **after})
+        present: Names = {**static, **self._indices(loops)}
+        self.control = self._writer(present)
+        coming: Names = {**static, **self._indices(after)}
+        self.coming = self._writer(coming)
         self.needs = {t.channel.name: fresh(f"takes_{t.channel.name}") for t in interface.taking}
         self.offers = {s.channel.name: fresh(f"sends_{s.channel.name}") for s in interface.sending}
-        self.datapath = Datapath(interface, node, {**static, **loops}, self.needs)
+        self.datapath = Datapath(interface, node, present, self.needs)
 
-    def _writer(self, names: dict[str, str]) -> ExpressionWriter:
+    def _indices(self, names: Mapping[str, str]) -> dict[str, TargetExpression]:
+        """The values of loop indices, in registers of these names."""
+        pairs = zip(names.items(), self.registers, strict=True)
+        return {index: register.value(name) for (index, name), register in pairs}
+
+    def _writer(self, names: Names) -> ExpressionWriter:
         return ExpressionWriter(names=names, identifiers=self.interface.identifiers)
 
     def build(self) -> ast.HardwareModule:
@@ -72,8 +91,9 @@ class PEModule:
         return ast.HardwareModule(
             name=self.name,
             about=(f"One PE of {self.node.name}.",),
-            ports=ports_of_one(self.interface, self.space.values()),
+            ports=ports_of_one(self.interface),
             items=(*hoisted, *counting, *control, *self._firing(), *values, *self._clocked()),
+            parameters=parameters_of_space(self.node, self.space),
             shared=True,
         )
 
@@ -82,15 +102,18 @@ class PEModule:
     def _counting(self) -> list[ast.Item]:
         names = self.counters
         items: list[ast.Item] = [ast.Heading(text="loop counters")]
-        items += [ast.variable(name, ast.INTEGER) for name in (*names.now, *names.after)]
+        for some in (names.now, names.after):
+            items += [
+                ast.variable(name, register.type)
+                for name, register in zip(some, self.registers, strict=True)
+            ]
         items.append(ast.variable(names.finishes))
-        exists = self.node.exists
         counters = NestCounters(
             loops=self.node.loops,
+            counters=self.registers,
             names=names,
             present=self.control,
             coming=self.coming,
-            exists=ast.TRUE if exists is None else self.coming.scalar(exists),
             reset=Name(name=port.RESET),
         )
         if not self.nest.search:
@@ -107,21 +130,23 @@ class PEModule:
         return ast.TRUE if condition is None else self.control.scalar(condition)
 
     def _control(self) -> list[ast.Item]:
-        items: list[ast.Item] = [ast.Heading(text="what the present firing needs, and where")]
+        """What the present firing needs, as wires; what every firing needs has none."""
+        items: list[ast.Item] = []
         body: list[TargetStatement] = []
-        moved: list[TargetExpression] = []
 
-        def set_where(
-            target: str,
-            indices: tuple[Expr, ...],
-            shape: tuple[int, ...],
-            used: TargetExpression = ast.TRUE,
-        ) -> None:
-            where = flat(tuple(self.control.index(index) for index in indices), shape)
+        def set_where(end: port.TakingPort | port.SendingPort, whether: str | None) -> None:
+            if end.at is None:
+                return
+            channel = end.channel
+            taken = isinstance(end, port.TakingPort)
+            index = channel.sink_index if taken else channel.source_index
+            where = flat(tuple(self.control.index(i) for i in index), channel.shape)
             body.extend(self.control.take_before())
-            if used != ast.TRUE and where != number(0):  # an unused index may be out of range
+            if whether is not None and where != number(0):  # an unused index may be out of range
+                used = Name(name=whether)
                 where = Ternary(condition=used, if_true=where, if_false=number(0))
-            body.append(ast.put(target, where))
+            bits = port.element_type(channel).width
+            body.append(ast.put(end.at, ast.Resize(bits=bits, value=where)))
 
         def set_whether(target: str, condition: Expr | None) -> None:
             whether = self._condition(condition)
@@ -131,45 +156,46 @@ class PEModule:
         body_of_pe = self.node.body
         received = {s.channel: s.condition for s in body_of_pe if isinstance(s, Receive)}
         sent = {s.channel: s.condition for s in body_of_pe if isinstance(s, Send)}
-        for taking in self.interface.taking:
-            condition, needed = received[taking.channel.name], self.needs[taking.channel.name]
-            used: TargetExpression = ast.TRUE if condition is None else Name(name=needed)
-            items.append(ast.variable(needed))
-            set_whether(needed, condition)
-            set_where(taking.at, taking.channel.sink_index, taking.channel.shape, used)
-        for sending in self.interface.sending:
-            condition, offered = sent[sending.channel.name], self.offers[sending.channel.name]
-            used = ast.TRUE if condition is None else Name(name=offered)
-            items.append(ast.variable(offered))
-            set_whether(offered, condition)
-            set_where(sending.at, sending.channel.source_index, sending.channel.shape, used)
-        for load in self.interface.loads:
-            set_whether(load.enable, load.statement.condition)
-            set_where(load.address, load.statement.indices, load.tensor.allocated)
-            moved.append(_bytes_if(load.enable, load.statement.type))
-        for store in self.interface.stores:
-            set_whether(store.enable, store.statement.condition)
-            set_where(store.address, store.statement.indices, store.tensor.allocated)
-            moved.append(_bytes_if(store.enable, store.statement.value.type))
-        if moved:
-            total = moved[0]
-            for more in moved[1:]:
-                total = Binary(operator="+", left=total, right=more)
-            body.append(ast.put(port.MOVED, total))
-        return [*items, ast.AlwaysComb(body=tuple(body))] if body else []
+        ends: tuple[port.TakingPort | port.SendingPort, ...]
+        ends = (*self.interface.taking, *self.interface.sending)
+        for end in ends:
+            channel = end.channel.name
+            taken = isinstance(end, port.TakingPort)
+            names, conditions = (self.needs, received) if taken else (self.offers, sent)
+            if conditions[channel] is None:
+                del names[channel]
+            else:
+                items.append(ast.variable(names[channel]))
+                set_whether(names[channel], conditions[channel])
+            set_where(end, names.get(channel))
+        moved: list[TargetExpression] = []
+        accesses: tuple[port.LoadPort | port.StorePort, ...]
+        accesses = (*self.interface.loads, *self.interface.stores)
+        for access in accesses:
+            statement = access.statement
+            set_whether(access.enable, statement.condition)
+            where = flat(
+                tuple(self.control.index(i) for i in statement.indices), access.tensor.allocated
+            )
+            body.extend(self.control.take_before())
+            bits = access.address_type.width
+            body.append(ast.put(access.address, ast.Resize(bits=bits, value=where)))
+            moved.append(_bytes_if(access))
+        if self.interface.memory:
+            body.append(ast.put(port.MOVED, _sum(moved)))
+        if not body:
+            return []
+        heading = ast.Heading(text="what the present firing needs, and where")
+        return [heading, *items, ast.AlwaysComb(body=tuple(body))]
 
     def _firing(self) -> list[ast.Item]:
-        conditions: list[TargetExpression] = [
-            ast.negation(Name(name=port.FINISHED)),
-            Binary(operator="==", left=Name(name=self.cooldown), right=number(0)),
-        ]
+        conditions: list[TargetExpression] = [ast.negation(Name(name=port.FINISHED))]
+        conditions += self.cooldown.conditions()
         for taking in self.interface.taking:
-            absent = ast.negation(Name(name=self.needs[taking.channel.name]))
-            conditions.append(ast.either(absent, Name(name=taking.valid)))
+            conditions.append(_unless(self.needs.get(taking.channel.name), taking.valid))
         for sending in self.interface.sending:
-            absent = ast.negation(Name(name=self.offers[sending.channel.name]))
-            conditions.append(ast.either(absent, Name(name=sending.space)))
-        items: list[ast.Item] = [ast.Heading(text="firing"), ast.variable(self.cooldown, ast.WORD)]
+            conditions.append(_unless(self.offers.get(sending.channel.name), sending.space))
+        items: list[ast.Item] = [ast.Heading(text="firing"), *self.cooldown.declarations()]
         fires = Name(name=port.FIRES)
         if self.interface.memory:
             items.append(
@@ -179,18 +205,11 @@ class PEModule:
             items.append(ast.ContinuousAssignment(target=fires, value=allowed))
         else:
             items.append(ast.ContinuousAssignment(target=fires, value=ast.both(*conditions)))
-        for taking in self.interface.taking:
-            needs = Name(name=self.needs[taking.channel.name])
-            items.append(
-                ast.ContinuousAssignment(target=Name(name=taking.pop), value=ast.both(fires, needs))
-            )
-        for sending in self.interface.sending:
-            offers = Name(name=self.offers[sending.channel.name])
-            items.append(
-                ast.ContinuousAssignment(
-                    target=Name(name=sending.push), value=ast.both(fires, offers)
-                )
-            )
+        moves = [(t.pop, self.needs.get(t.channel.name)) for t in self.interface.taking]
+        moves += [(s.push, self.offers.get(s.channel.name)) for s in self.interface.sending]
+        for target, whether in moves:
+            value = fires if whether is None else ast.both(fires, Name(name=whether))
+            items.append(ast.ContinuousAssignment(target=Name(name=target), value=value))
         return items
 
     # ------------------------------------------------------------------------------- datapath
@@ -209,163 +228,40 @@ class PEModule:
             for now, after in zip(names.now, names.after, strict=True)
         ]
         moves.append(ast.put(names.finished, Name(name=names.finishes), clocked=True))
-        cooldown = Name(name=self.cooldown)
-        one = number(1)
-        rest = Binary(operator="-", left=Name(name=port.INTERVAL), right=one)
-        less = Binary(operator="-", left=cooldown, right=one)
-        waits = If(
-            condition=Binary(operator="!=", left=cooldown, right=number(0)),
-            then=(ast.put(cooldown, less, clocked=True),),
-        )
-        cool = If(
-            condition=fires, then=(ast.put(cooldown, rest, clocked=True),), otherwise=(waits,)
-        )
         body: list[TargetStatement] = [
             If(condition=ast.either(reset, fires), then=tuple(moves)),
-            cool,
+            *self.cooldown.updates(fires),
         ]
         if self.datapath.writes:
             body.append(If(condition=fires, then=self.datapath.updates()))
-        start = (ast.put(cooldown, number(0), clocked=True), *self.datapath.resets())
-        body.append(If(condition=reset, then=start))
+        start = (*self.cooldown.resets(), *self.datapath.resets())
+        if start:
+            body.append(If(condition=reset, then=start))
         return [ast.Heading(text="what a firing leaves behind"), ast.AlwaysFF(body=tuple(body))]
 
 
-def _bytes_if(enable: str, type: Type) -> TargetExpression:
+def _unless(condition: str | None, signal: str) -> TargetExpression:
+    """``signal``, where it matters."""
+    if condition is None:
+        return Name(name=signal)
+    return ast.either(ast.negation(Name(name=condition)), Name(name=signal))
+
+
+def _bytes_if(access: port.LoadPort | port.StorePort) -> TargetExpression:
     """The bytes that an access moves, if it happens."""
-    return Ternary(condition=Name(name=enable), if_true=number(type.bytes), if_false=number(0))
+    statement = access.statement
+    type = statement.type if isinstance(statement, Load) else statement.value.type
+    moved = number(type.bytes)
+    if statement.condition is None:
+        return moved
+    return Ternary(condition=Name(name=access.enable), if_true=moved, if_false=number(0))
 
 
-# The loop counters of a PE: statements that compute the next iteration from the present one.
-
-
-@dataclass(frozen=True, kw_only=True)
-class CounterNames:
-    """Identifiers of the counters, and of the variables for computing the next iteration."""
-
-    now: tuple[str, ...]
-    after: tuple[str, ...]
-    finished: str
-    finishes: str
-    level: str
-    rising: str
-    searching: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class NestCounters:
-    """Writes the block that computes the next iteration, or in reset the first one.
-
-    ``present`` and ``coming`` write bounds over the counters of the present and of the next
-    iteration; ``exists`` says whether there is a PE.
-    """
-
-    loops: Sequence[Loop]
-    names: CounterNames
-    present: ExpressionWriter
-    coming: ExpressionWriter
-    exists: TargetExpression
-    reset: TargetExpression
-
-    def simple(self) -> tuple[TargetStatement, ...]:
-        """The innermost loop that is not at its end advances, and those inside of it restart."""
-        names = self.names
-        start: list[TargetStatement] = [
-            ast.put(name, self.coming.index(loop.minimum))
-            for loop, name in zip(self.loops, names.after, strict=True)
-        ]
-        empty = [
-            Binary(operator="<=", left=self.coming.index(loop.extent), right=number(0))
-            for loop in self.loops
-        ]
-        start.append(ast.put(names.finishes, ast.either(ast.negation(self.exists), *empty)))
-        step: tuple[TargetStatement, ...] = (ast.put(names.finishes, ast.TRUE),)
-        for at in range(len(self.loops)):
-            moved = _plus(Name(name=names.now[at]), number(1))
-            inside = range(at + 1, len(self.loops))
-            then: list[TargetStatement] = [ast.put(names.after[at], moved)]
-            then += [
-                ast.put(names.after[level], self.coming.index(self.loops[level].minimum))
-                for level in inside
-            ]
-            more = Binary(operator="<", left=moved, right=self._limit(at, self.present))
-            step = (If(condition=more, then=tuple(then), otherwise=step),)
-        return (
-            *self._kept(),
-            ast.put(names.finishes, Name(name=names.finished)),
-            If(condition=self.reset, then=tuple(start), otherwise=step),
-        )
-
-    def searching(self, steps: int) -> tuple[TargetStatement, ...]:
-        """The same for nests with empty loops: at most ``steps`` steps up and down the nest."""
-        names, depth = self.names, len(self.loops)
-        level = Name(name=names.level)
-        body: tuple[TargetStatement, ...] = ()
-        for at in reversed(range(depth)):
-            at_level = Binary(operator="==", left=level, right=number(at))
-            if at == depth - 1:
-                body = self._search_step(at)
-            else:
-                body = (If(condition=at_level, then=self._search_step(at), otherwise=body),)
-        return (
-            *self._kept(),
-            ast.put(names.rising, ast.negation(self.reset)),
-            If(
-                condition=self.reset,
-                then=(
-                    ast.put(names.level, number(0)),
-                    ast.put(names.searching, self.exists),
-                    ast.put(names.finishes, ast.negation(self.exists)),
-                ),
-                otherwise=(
-                    ast.put(names.level, number(depth - 1)),
-                    ast.put(names.searching, ast.TRUE),
-                    ast.put(names.finishes, Name(name=names.finished)),
-                ),
-            ),
-            ast.UnrolledFor(
-                variable="step",
-                count=steps,
-                body=(If(condition=Name(name=names.searching), then=body),),
-            ),
-        )
-
-    def _search_step(self, at: int) -> tuple[TargetStatement, ...]:
-        names, innermost = self.names, at == len(self.loops) - 1
-        index = names.after[at]
-        enter: tuple[TargetStatement, ...]
-        if innermost:
-            enter = (ast.put(names.searching, ast.FALSE),)
-        else:
-            enter = (ast.put(names.level, number(at + 1)), ast.put(names.rising, ast.FALSE))
-        leave: tuple[TargetStatement, ...]
-        if at == 0:
-            leave = (ast.put(names.searching, ast.FALSE), ast.put(names.finishes, ast.TRUE))
-        else:
-            leave = (ast.put(names.level, number(at - 1)), ast.put(names.rising, ast.TRUE))
-        more = Binary(operator="<", left=Name(name=index), right=self._limit(at, self.coming))
-        return (
-            If(
-                condition=Name(name=names.rising),
-                then=(ast.put(index, _plus(Name(name=index), number(1))),),
-                otherwise=(ast.put(index, self.coming.index(self.loops[at].minimum)),),
-            ),
-            If(condition=more, then=enter, otherwise=leave),
-        )
-
-    def _kept(self) -> list[TargetStatement]:
-        pairs = zip(self.names.after, self.names.now, strict=True)
-        return [ast.put(after, Name(name=now)) for after, now in pairs]
-
-    def _limit(self, at: int, writer: ExpressionWriter) -> TargetExpression:
-        loop = self.loops[at]
-        if writer.index(loop.minimum) == number(0):
-            return writer.index(loop.extent)
-        return _plus(writer.index(loop.minimum), writer.index(loop.extent))
-
-
-def _plus(left: TargetExpression, right: TargetExpression) -> TargetExpression:
-    return ast.Resize(bits=32, value=Binary(operator="+", left=left, right=right))
+def _sum(terms: Sequence[TargetExpression]) -> TargetExpression:
+    total = terms[0] if terms else number(0)
+    for more in terms[1:]:
+        total = Binary(operator="+", left=total, right=more)
+    return total
 
 
 # The datapath of a PE: what a firing computes, and its register files.
@@ -384,12 +280,16 @@ class _Write:
 class Datapath:
     """Writes the block that computes values, from top to bottom of the body.
 
-    ``static`` names space indices, loop indices and parameters; ``needs`` has, for each channel,
-    whether the present firing takes a token.
+    ``static`` names space indices, loop indices and parameters; ``needs`` has, for each channel
+    from which not every firing takes a token, whether the present one does.
     """
 
     def __init__(
-        self, interface: Interface, node: PEArray, static: dict[str, str], needs: dict[str, str]
+        self,
+        interface: Interface,
+        node: PEArray,
+        static: Mapping[str, str | TargetExpression],
+        needs: Mapping[str, str],
     ) -> None:
         self.interface, self.node, self.needs = interface, node, needs
         self.identifiers = interface.identifiers
@@ -404,19 +304,21 @@ class Datapath:
     def build(self) -> None:
         """Fill ``declarations`` and ``body``, the combinational block."""
         for register in self.registers.values():
-            self._declare(self.files[register.name], bits_of(register.type), prod(register.shape))
+            count = prod(register.shape)
+            single = None if count == 1 else count
+            self._declare(self.files[register.name], bits_of(register.type), single)
         taking = {port.channel.name: port for port in self.interface.taking}
         sending = {port.channel.name: port for port in self.interface.sending}
         loads, stores = iter(self.interface.loads), iter(self.interface.stores)
         for statement in self.node.body:
             match statement:
                 case Receive(target=target, channel=channel, type=type):
-                    needed = Name(name=self.needs[channel])
-                    self._bind(target, type, _or_zero(needed, Name(name=taking[channel].token)))
-                case Load(target=target, type=type):
+                    token = Name(name=taking[channel].token)
+                    self._bind(target, type, _or_zero(self.needs.get(channel), token))
+                case Load(target=target, type=type, condition=condition):
                     load = next(loads)
-                    data = _or_zero(Name(name=load.enable), Name(name=load.data))
-                    self._bind(target, type, data)
+                    enable = None if condition is None else load.enable
+                    self._bind(target, type, _or_zero(enable, Name(name=load.data)))
                 case Let(target=target, value=value):
                     name = self._named(target, bits_of(value.type))
                     self.body += self.writer.assign(name, value)
@@ -438,7 +340,7 @@ class Datapath:
                 condition=Name(name=write.enable),
                 then=(
                     ast.put(
-                        ast.element(write.register, Name(name=write.at)),
+                        self._element(write.register, Name(name=write.at)),
                         Name(name=write.value),
                         clocked=True,
                     ),
@@ -449,20 +351,22 @@ class Datapath:
 
     def resets(self) -> tuple[TargetStatement, ...]:
         """Statements that set register files to their initial values."""
-        return tuple(
-            ast.UnrolledFor(
-                variable="at",
-                count=prod(register.shape),
-                body=(
-                    ast.put(
-                        ast.element(self.files[name], Name(name="at")),
-                        start_of(register),
-                        clocked=True,
-                    ),
-                ),
+        resets: list[TargetStatement] = []
+        for name, register in self.registers.items():
+            at = Name(name="at")
+            start = ast.put(self._element(name, at), start_of(register), clocked=True)
+            count = prod(register.shape)
+            resets.append(
+                start if count == 1 else ast.UnrolledFor(variable="at", count=count, body=(start,))
             )
-            for name, register in self.registers.items()
-        )
+        return tuple(resets)
+
+    def _element(self, register: str, where: TargetExpression) -> TargetExpression:
+        """An element of a register file; one of a single element is a variable."""
+        file = Name(name=self.files[register])
+        if prod(self.registers[register].shape) == 1:
+            return file
+        return ast.Element(base=file, index=where)
 
     def _declare(self, name: str, type: ast.Bits, count: int | None = None) -> None:
         self.declarations.append(ast.variable(name, type, count))
@@ -484,14 +388,13 @@ class Datapath:
 
     def _read(self, statement: RegisterRead) -> None:
         """The content of a register file, or what this firing has written to the place."""
-        file = self.files[statement.register]
         where = self._where(statement.register, statement.indices)
-        earlier = [write for write in self.writes if write.register == file]
+        earlier = [write for write in self.writes if write.register == statement.register]
         if earlier:
             at = self._named(f"{statement.target}_at", ast.WORD)
             self.body.append(ast.put(at, where))
             where = Name(name=at)
-        value: TargetExpression = ast.element(file, where)
+        value = self._element(statement.register, where)
         for write in earlier:
             same = Binary(operator="==", left=Name(name=write.at), right=where)
             value = Ternary(
@@ -513,8 +416,10 @@ class Datapath:
         self.body.append(ast.put(enable, condition))
         self.body.append(ast.put(at, self._where(statement.register, statement.indices)))
         self.body += self.writer.assign(value, statement.value)
-        self.writes.append(_Write(register=file, enable=enable, at=at, value=value))
+        self.writes.append(_Write(register=statement.register, enable=enable, at=at, value=value))
 
 
-def _or_zero(condition: TargetExpression, value: TargetExpression) -> TargetExpression:
-    return Ternary(condition=condition, if_true=value, if_false=ast.ZEROS)
+def _or_zero(condition: str | None, value: TargetExpression) -> TargetExpression:
+    if condition is None:
+        return value
+    return Ternary(condition=Name(name=condition), if_true=value, if_false=ast.ZEROS)

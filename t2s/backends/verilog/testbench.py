@@ -71,11 +71,12 @@ class Testbench:
                 ("quiet", 100_000),
             )
         }
-        for channel, names in top.channels:
-            self._setting(names.latency, ast.WORD, timing.channels[channel.name].latency)
-            self._setting(names.capacity, ast.WORD, timing.channels[channel.name].capacity)
-        for interface, node in top.nodes:
-            self._setting(node.interval, ast.WORD, timing.intervals[interface.node.name])
+        if top.constants is None:
+            for channel, names in top.channels:
+                self._setting(names.latency, ast.WORD, timing.channels[channel.name].latency)
+                self._setting(names.capacity, ast.WORD, timing.channels[channel.name].capacity)
+            for interface, node in top.nodes:
+                self._setting(node.interval, ast.WORD, timing.intervals[interface.node.name])
         for parameter, text in zip(top.graph.parameters, top.parameters, strict=True):
             self._setting(text, bits_of(parameter.type), 0)
         self.memories = {
@@ -324,7 +325,7 @@ class Testbench:
         for (interface, _), counts in zip(self.top.nodes, self.counts, strict=True):
             line = _show("t2s pe %0d %0d %0d", *(_of(name) for name in counts))
             body.append(ast.UnrolledFor(variable=P, count=interface.node.place_count, body=(line,)))
-        for channel, names in self.top.channels:
+        for channel, names in self.top.channels if self.top.constants is None else ():
             line = _show("t2s held %0d", _at(names.held))
             body.append(ast.UnrolledFor(variable=AT, count=channel.element_count, body=(line,)))
         for tensor in self.top.graph.tensors:
