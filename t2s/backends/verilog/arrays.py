@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from t2s.backends.text.expressions import If, Name, TargetExpression, number
+from t2s.backends.text.expressions import If, Name, TargetExpression, TargetStatement, number
 from t2s.backends.text.identifiers import Identifiers
 from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog import verilog_ast as ast
@@ -116,6 +116,8 @@ class ArrayModules:
             self.graph,
             of.node,
             interval=self.interface.interval,
+            plan=self.interface.plan,
+            stores=of.stores,
             moving=moving,
             whole=self.node,
         )
@@ -300,7 +302,7 @@ class ArrayModules:
                     (end.value, ast.element(values, place)),
                     (end.space, ast.Element(base=Name(name=whole.space), index=at)),
                 ]
-            self.routes.append(self._pushes(whole, moving, values))
+            self.routes += self._pushes(whole, moving, values)
             return
         for place, end in ends.items():
             element = elements[place]
@@ -336,24 +338,68 @@ class ArrayModules:
         loop = ast.UnrolledFor(variable=PE, count=places, body=(set_one,))
         return ast.AlwaysComb(body=(clear, loop))
 
-    def _pushes(self, whole: SendingPort, moving: _Moving, values: str) -> ast.Item:
-        each, element, places = Name(name=PE), Name(name=ELEMENT), self.node.place_count
-        clear = ast.UnrolledFor(
-            variable=ELEMENT,
-            count=whole.channel.element_count,
+    def _pushes(self, whole: SendingPort, moving: _Moving, values: str) -> list[ast.Item]:
+        """The pushes of PEs, and their values, which come later."""
+        each, element = Name(name=PE), Name(name=ELEMENT)
+        pushes = self._routed(
+            whole,
+            (ast.put(ast.element(whole.push, element), ast.FALSE),),
+            ast.element(moving.moves, each),
+            (ast.put(ast.element(whole.push, ast.element(moving.to, each)), ast.TRUE),),
+        )
+        arrives: TargetExpression = ast.element(moving.moves, each)
+        to: TargetExpression = ast.element(moving.to, each)
+        items: list[ast.Item] = []
+        if whole.late:
+            width = port.element_type(whole.channel).width
+            late = self._each(f"{whole.channel.name}_late", ast.Bits(width=width + 1))
+            for place in range(self.node.place_count):
+                now = (ast.element(moving.to, place), ast.element(moving.moves, place))
+                items.append(
+                    ast.Instance(
+                        module="delay",
+                        name=self.interface.identifiers.fresh(
+                            f"{whole.channel.name}_delay_{place}"
+                        ),
+                        parameters=(("WIDTH", number(width + 1)), ("CYCLES", number(whole.late))),
+                        connections=(
+                            (port.CLOCK, Name(name=port.CLOCK)),
+                            (port.RESET, Name(name=port.RESET)),
+                            ("now", ast.Concatenation(parts=now)),
+                            ("later", ast.element(late, place)),
+                        ),
+                    )
+                )
+            both = ast.element(late, each)
+            arrives = ast.Element(base=both, index=number(0))
+            to = ast.Slice(base=both, high=width, low=1)
+        value = self._routed(
+            whole,
+            (ast.put(ast.element(whole.value, element), ast.ZEROS),),
+            arrives,
+            (ast.put(ast.element(whole.value, to), ast.element(values, each)),),
+        )
+        return [pushes, *items, value]
+
+    def _routed(
+        self,
+        whole: SendingPort,
+        clear: tuple[TargetStatement, ...],
+        condition: TargetExpression,
+        then: tuple[TargetStatement, ...],
+    ) -> ast.Item:
+        """A block that clears what every element gets, and then sets it from PEs."""
+        elements = whole.channel.element_count
+        return ast.AlwaysComb(
             body=(
-                ast.put(ast.element(whole.push, element), ast.FALSE),
-                ast.put(ast.element(whole.value, element), ast.ZEROS),
-            ),
+                ast.UnrolledFor(variable=ELEMENT, count=elements, body=clear),
+                ast.UnrolledFor(
+                    variable=PE,
+                    count=self.node.place_count,
+                    body=(If(condition=condition, then=then),),
+                ),
+            )
         )
-        at = ast.element(moving.to, each)
-        then = (
-            ast.put(ast.element(whole.push, at), ast.TRUE),
-            ast.put(ast.element(whole.value, at), ast.element(values, each)),
-        )
-        set_one = If(condition=ast.element(moving.moves, each), then=then)
-        loop = ast.UnrolledFor(variable=PE, count=places, body=(set_one,))
-        return ast.AlwaysComb(body=(clear, loop))
 
     # ------------------------------------------------------------------- memory, and the control
 

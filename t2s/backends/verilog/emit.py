@@ -11,6 +11,7 @@ from t2s.backends.verilog.arrays import ArrayModules
 from t2s.backends.verilog.counted_nests import nests_of
 from t2s.backends.verilog.data_types import signal_names
 from t2s.backends.verilog.limits import Bounds
+from t2s.backends.verilog.technology import GENERIC, Technology
 from t2s.backends.verilog.testbench import Testbench
 from t2s.backends.verilog.top import LIBRARY, top_module, top_of
 from t2s.core.gc_pause import gc_paused
@@ -45,23 +46,32 @@ NAME = "verilog"
 
 @gc_paused()
 def files_of(
-    graph: Graph, timing: DeviceTimes, bounds: Bounds, *, constant: bool = False
+    graph: Graph,
+    timing: DeviceTimes,
+    bounds: Bounds,
+    *,
+    constant: bool = False,
+    technology: Technology = GENERIC,
 ) -> Mapping[str, str]:
     """The files, with FIFOs that have room for ``bounds`` and a testbench set to ``timing``.
 
-    With ``constant`` the times of the design are constants in its modules, as on a chip; without,
-    they are inputs that the testbench sets.
+    With ``constant`` the times of the design are constants in its modules, as on a chip of a
+    technology; without, they are inputs that the testbench sets.
     They are in the order in which a compiler has to read them.  Raises ``UnsupportedError`` if
     ``supports`` is not empty.
     """
     nests = nests_of(graph)
     if isinstance(nests, list):
         raise refusal(NAME, graph, nests)
-    top = top_of(graph, timing if constant else None)
+    top = top_of(graph, timing if constant else None, technology)
     taken = {names.module for _, names in top.nodes}
     modules = signal_names((*LIBRARY, top.module, *taken))
-    fifo = "fifo.sv" if constant else "adjustable_fifo.sv"
-    files = {name: _text(name) for name in (*_FIRST, fifo)}
+    files = {name: _text(name) for name in _FIRST}
+    if constant:
+        files |= {name: _text(name) for name in ("fifo.sv", "delay.sv", *technology.models)}
+        files |= {name: _text(place) for name, place in technology.library.items()}
+    else:
+        files["adjustable_fifo.sv"] = _text("adjustable_fifo.sv")
     for interface, names in top.nodes:
         nest = nests.get(interface.node.name)
         array = ArrayModules(graph, interface, names.module, nest, modules)

@@ -10,12 +10,13 @@ a signed number of ``TAG_BITS`` bits: 0 is a value, -1 is N, -2 is D, and 1, 2, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from t2s.backends.text.identifiers import Identifiers
 from t2s.backends.verilog.data_types import bits_of, signal_names
+from t2s.backends.verilog.stages import AT_ONCE, StagePlan
 from t2s.backends.verilog.verilog_ast import (
     WORD,
     Bits,
@@ -64,7 +65,8 @@ class TakingPort:
 class SendingPort:
     """The end of a channel at the node that sends to it.
 
-    ``at`` is the port for the element, where that moves.
+    ``at`` is the port for the element, where that moves.  The value comes ``late`` cycles after the
+    push.
     """
 
     channel: Channel
@@ -73,6 +75,7 @@ class SendingPort:
     push: str
     value: str
     at: str | None
+    late: int
 
     @property
     def keeps_values(self) -> bool:
@@ -97,7 +100,8 @@ class LoadPort:
 class StorePort:
     """The ports of a store statement: the address, and the data.
 
-    With ``timed`` it takes the store latency of the device's memory.
+    With ``timed`` it takes the store latency of the device's memory.  The store happens ``stage``
+    cycles after the firing; on a chip ``enable`` says so in that cycle, else in that of the firing.
     """
 
     statement: Store
@@ -105,6 +109,7 @@ class StorePort:
     type: Bits
     address_type: Bits
     timed: bool
+    stage: int
     enable: str
     address: str
     data: str
@@ -129,7 +134,8 @@ class Interface:
     """All ports of a node, apart from clock and reset, and the identifiers in use.
 
     ``most_bytes`` is the most that one firing moves between the node and the device's memory.
-    ``interval`` is the initiation interval, or ``None`` if it is an input.
+    ``interval`` is the initiation interval, or ``None`` if it is an input.  ``plan`` are the stages
+    of the datapath.
     """
 
     node: Node
@@ -140,6 +146,7 @@ class Interface:
     searches: tuple[SearchPort, ...]
     most_bytes: int
     interval: int | None
+    plan: StagePlan
     parameters: tuple[tuple[ScalarParameter, str], ...]
     identifiers: Identifiers
 
@@ -190,13 +197,16 @@ def interface_of(
     node: Node,
     *,
     interval: int | None,
+    plan: StagePlan = AT_ONCE,
+    stores: Sequence[int] | None = None,
     moving: Collection[str] = (),
     whole: Node | None = None,
 ) -> Interface:
     """The ports of a node.
 
     ``moving`` are the channels whose elements the PEs choose while the design runs.  ``whole`` is
-    the node of which ``node`` is a class: its PEs request memory if any of the node's do.
+    the node of which ``node`` is a class: its PEs request memory if any of the node's do, and
+    ``stores`` says which stores of the node it has.
     """
     identifiers = signal_names(_PORTS)
     fresh = identifiers.fresh
@@ -211,15 +221,24 @@ def interface_of(
             sending = list(graph.outputs_of(node.name))
             statements, moved = tuple(node.statements()), most_bytes(graph, node)
     timed = isinstance(node, PEArray)
+    storing = [s for s in statements if isinstance(s, Store)]
+    numbers = range(len(storing)) if stores is None else stores
+    stages = [plan.stores[number] if plan.stores else 0 for number in numbers]
     return Interface(
         node=node,
         taking=tuple(_taking(channel, fresh, channel.name in moving) for channel in receiving),
-        sending=tuple(_sending(channel, fresh, channel.name in moving) for channel in sending),
+        sending=tuple(
+            _sending(channel, fresh, channel.name in moving, plan.late.get(channel.name, 0))
+            for channel in sending
+        ),
         loads=tuple(_load(s, graph, fresh, timed) for s in statements if isinstance(s, Load)),
-        stores=tuple(_store(s, graph, fresh, timed) for s in statements if isinstance(s, Store)),
+        stores=tuple(
+            _store(s, graph, fresh, timed, stage) for s, stage in zip(storing, stages, strict=True)
+        ),
         searches=tuple(_search(s, graph, fresh) for s in statements if isinstance(s, Search)),
         most_bytes=moved,
         interval=interval,
+        plan=plan,
         parameters=tuple((p, fresh(p.name)) for p in _parameters_of(graph, node)),
         identifiers=identifiers,
     )
@@ -240,7 +259,7 @@ def _taking(channel: Channel, fresh: Fresh, moves: bool) -> TakingPort:
     )
 
 
-def _sending(channel: Channel, fresh: Fresh, moves: bool) -> SendingPort:
+def _sending(channel: Channel, fresh: Fresh, moves: bool, late: int) -> SendingPort:
     name = channel.name
     return SendingPort(
         channel=channel,
@@ -249,6 +268,7 @@ def _sending(channel: Channel, fresh: Fresh, moves: bool) -> SendingPort:
         push=fresh(f"{name}_push"),
         value=fresh(f"{name}_value"),
         at=fresh(f"{name}_to") if moves else None,
+        late=late,
     )
 
 
@@ -273,7 +293,7 @@ def _address_type(tensor: Tensor) -> Bits:
     return Bits(width=max(1, (prod(tensor.allocated) - 1).bit_length()))
 
 
-def _store(statement: Store, graph: Graph, fresh: Fresh, timed: bool) -> StorePort:
+def _store(statement: Store, graph: Graph, fresh: Fresh, timed: bool, stage: int) -> StorePort:
     name = statement.tensor
     tensor = graph.tensor(name)
     return StorePort(
@@ -281,6 +301,7 @@ def _store(statement: Store, graph: Graph, fresh: Fresh, timed: bool) -> StorePo
         tensor=tensor,
         type=bits_of(statement.value.type),
         address_type=_address_type(tensor) if timed else WORD,
+        stage=stage,
         timed=timed or tensor.place is MemorySpace.MEMORY,
         enable=fresh(f"{name}_write"),
         address=fresh(f"{name}_write_address"),

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 
 from t2s.backends.text.expressions import (
     Binary,
@@ -25,16 +24,22 @@ from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.cooldown import Cooldown
 from t2s.backends.verilog.counted_nests import CountedNest
-from t2s.backends.verilog.data_types import bits_of, start_of
+from t2s.backends.verilog.datapath import Datapath, Names
 from t2s.backends.verilog.expressions import ExpressionWriter, flat
 from t2s.backends.verilog.interfaces import Interface, parameters_of_space, ports_of_one
 from t2s.backends.verilog.loop_counters import CounterNames, NestCounters, counters_of
 from t2s.core.expr import Expr
-from t2s.core.types import Type
-from t2s.graph.body import Let, Load, Receive, RegisterRead, RegisterWrite, Send, Store
+from t2s.graph.body import Load, Receive, Send
 from t2s.graph.nodes import PEArray
 
-Names = Mapping[str, str | TargetExpression]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StoreRequest:
+    """A store of the present firing, on a chip: whether, where, and whether the PE fires, too."""
+
+    enable: str
+    address: str
+    strobe: str
 
 
 class PEModule:
@@ -70,9 +75,22 @@ class PEModule:
         self.control = self._writer(present)
         coming: Names = {**static, **self._indices(after)}
         self.coming = self._writer(coming)
+        self.requests = {
+            store.enable: _StoreRequest(
+                enable=fresh(f"{store.enable}_wanted"),
+                address=fresh(f"{store.address}_wanted"),
+                strobe=fresh(f"{store.enable}_fires"),
+            )
+            for store in interface.stores
+            if interface.plan.chip
+        }
         self.needs = {t.channel.name: fresh(f"takes_{t.channel.name}") for t in interface.taking}
         self.offers = {s.channel.name: fresh(f"sends_{s.channel.name}") for s in interface.sending}
-        self.datapath = Datapath(interface, node, present, self.needs)
+        counters = {
+            loop.name: (loops[loop.name], register)
+            for loop, register in zip(node.loops, self.registers, strict=True)
+        }
+        self.datapath = Datapath(interface, node, present, counters, self.needs)
 
     def _indices(self, names: Mapping[str, str]) -> dict[str, TargetExpression]:
         """The values of loop indices, in registers of these names."""
@@ -86,13 +104,16 @@ class PEModule:
         """The module."""
         counting = self._counting()
         control = self._control()
+        firing = (*self._firing(), *self._stores())
         values = self._values()
-        hoisted = (*self.control.declarations, *self.coming.declarations)
+        clocked = self._clocked()
+        waiting = self.datapath.pipeline.declarations
+        hoisted = (*self.control.declarations, *self.coming.declarations, *waiting)
         return ast.HardwareModule(
             name=self.name,
             about=(f"One PE of {self.node.name}.",),
             ports=ports_of_one(self.interface),
-            items=(*hoisted, *counting, *control, *self._firing(), *values, *self._clocked()),
+            items=(*hoisted, *counting, *control, *firing, *values, *clocked),
             parameters=parameters_of_space(self.node, self.space),
             shared=True,
         )
@@ -173,14 +194,20 @@ class PEModule:
         accesses = (*self.interface.loads, *self.interface.stores)
         for access in accesses:
             statement = access.statement
-            set_whether(access.enable, statement.condition)
+            request = self.requests.get(access.enable)
+            if request is not None:
+                items.append(ast.variable(request.enable))
+                items.append(ast.variable(request.address, access.address_type))
+            enable = access.enable if request is None else request.enable
+            address = access.address if request is None else request.address
+            set_whether(enable, statement.condition)
             where = flat(
                 tuple(self.control.index(i) for i in statement.indices), access.tensor.allocated
             )
             body.extend(self.control.take_before())
             bits = access.address_type.width
-            body.append(ast.put(access.address, ast.Resize(bits=bits, value=where)))
-            moved.append(_bytes_if(access))
+            body.append(ast.put(address, ast.Resize(bits=bits, value=where)))
+            moved.append(_bytes_if(access, enable))
         if self.interface.memory:
             body.append(ast.put(port.MOVED, _sum(moved)))
         if not body:
@@ -212,6 +239,27 @@ class PEModule:
             items.append(ast.ContinuousAssignment(target=Name(name=target), value=value))
         return items
 
+    def _stores(self) -> list[ast.Item]:
+        """The ports of stores, which happen when the value is there."""
+        items: list[ast.Item] = []
+        after = self.datapath.pipeline.after
+        for store in self.interface.stores:
+            request = self.requests.get(store.enable)
+            if request is None:
+                continue
+            strobe = ast.both(Name(name=port.FIRES), Name(name=request.enable))
+            items += [
+                ast.variable(request.strobe),
+                ast.ContinuousAssignment(target=Name(name=request.strobe), value=strobe),
+            ]
+            enable = after(request.strobe, ast.BIT, store.stage, reset=True)
+            address = after(request.address, store.address_type, store.stage)
+            items += [
+                ast.ContinuousAssignment(target=Name(name=store.enable), value=Name(name=enable)),
+                ast.ContinuousAssignment(target=Name(name=store.address), value=Name(name=address)),
+            ]
+        return items
+
     # ------------------------------------------------------------------------------- datapath
 
     def _values(self) -> list[ast.Item]:
@@ -219,7 +267,8 @@ class PEModule:
         if not self.datapath.body:
             return []
         block = ast.AlwaysComb(body=tuple(self.datapath.body))
-        return [ast.Heading(text="datapath"), *self.datapath.declarations, block]
+        items = (*self.datapath.declarations, *self.datapath.instances, block)
+        return [ast.Heading(text="datapath"), *items]
 
     def _clocked(self) -> list[ast.Item]:
         names, fires, reset = self.counters, Name(name=port.FIRES), Name(name=port.RESET)
@@ -232,9 +281,10 @@ class PEModule:
             If(condition=ast.either(reset, fires), then=tuple(moves)),
             *self.cooldown.updates(fires),
         ]
-        if self.datapath.writes:
-            body.append(If(condition=fires, then=self.datapath.updates()))
-        start = (*self.cooldown.resets(), *self.datapath.resets())
+        body += self.datapath.updates()
+        pipeline = self.datapath.pipeline
+        body += pipeline.moves
+        start = (*self.cooldown.resets(), *self.datapath.resets(), *pipeline.resets)
         if start:
             body.append(If(condition=reset, then=start))
         return [ast.Heading(text="what a firing leaves behind"), ast.AlwaysFF(body=tuple(body))]
@@ -247,14 +297,14 @@ def _unless(condition: str | None, signal: str) -> TargetExpression:
     return ast.either(ast.negation(Name(name=condition)), Name(name=signal))
 
 
-def _bytes_if(access: port.LoadPort | port.StorePort) -> TargetExpression:
+def _bytes_if(access: port.LoadPort | port.StorePort, enable: str) -> TargetExpression:
     """The bytes that an access moves, if it happens."""
     statement = access.statement
     type = statement.type if isinstance(statement, Load) else statement.value.type
     moved = number(type.bytes)
     if statement.condition is None:
         return moved
-    return Ternary(condition=Name(name=access.enable), if_true=moved, if_false=number(0))
+    return Ternary(condition=Name(name=enable), if_true=moved, if_false=number(0))
 
 
 def _sum(terms: Sequence[TargetExpression]) -> TargetExpression:
@@ -262,164 +312,3 @@ def _sum(terms: Sequence[TargetExpression]) -> TargetExpression:
     for more in terms[1:]:
         total = Binary(operator="+", left=total, right=more)
     return total
-
-
-# The datapath of a PE: what a firing computes, and its register files.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Write:
-    """A register write of the present firing."""
-
-    register: str
-    enable: str
-    at: str
-    value: str
-
-
-class Datapath:
-    """Writes the block that computes values, from top to bottom of the body.
-
-    ``static`` names space indices, loop indices and parameters; ``needs`` has, for each channel
-    from which not every firing takes a token, whether the present one does.
-    """
-
-    def __init__(
-        self,
-        interface: Interface,
-        node: PEArray,
-        static: Mapping[str, str | TargetExpression],
-        needs: Mapping[str, str],
-    ) -> None:
-        self.interface, self.node, self.needs = interface, node, needs
-        self.identifiers = interface.identifiers
-        self.names = dict(static)
-        self.writer = ExpressionWriter(names=self.names, identifiers=self.identifiers)
-        self.registers = {register.name: register for register in node.registers}
-        self.files = {name: self.identifiers.fresh(name) for name in self.registers}
-        self.declarations: list[ast.Declaration] = []
-        self.body: list[TargetStatement] = []
-        self.writes: list[_Write] = []
-
-    def build(self) -> None:
-        """Fill ``declarations`` and ``body``, the combinational block."""
-        for register in self.registers.values():
-            count = prod(register.shape)
-            single = None if count == 1 else count
-            self._declare(self.files[register.name], bits_of(register.type), single)
-        taking = {port.channel.name: port for port in self.interface.taking}
-        sending = {port.channel.name: port for port in self.interface.sending}
-        loads, stores = iter(self.interface.loads), iter(self.interface.stores)
-        for statement in self.node.body:
-            match statement:
-                case Receive(target=target, channel=channel, type=type):
-                    token = Name(name=taking[channel].token)
-                    self._bind(target, type, _or_zero(self.needs.get(channel), token))
-                case Load(target=target, type=type, condition=condition):
-                    load = next(loads)
-                    enable = None if condition is None else load.enable
-                    self._bind(target, type, _or_zero(enable, Name(name=load.data)))
-                case Let(target=target, value=value):
-                    name = self._named(target, bits_of(value.type))
-                    self.body += self.writer.assign(name, value)
-                    self.names[target] = name
-                case Send(channel=channel, value=value):
-                    self.body += self.writer.assign(sending[channel].value, value)
-                case Store(value=value):
-                    self.body += self.writer.assign(next(stores).data, value)
-                case RegisterRead():
-                    self._read(statement)
-                case RegisterWrite():
-                    self._write(statement)
-        self.declarations += self.writer.declarations
-
-    def updates(self) -> tuple[TargetStatement, ...]:
-        """Register writes at the end of a firing."""
-        return tuple(
-            If(
-                condition=Name(name=write.enable),
-                then=(
-                    ast.put(
-                        self._element(write.register, Name(name=write.at)),
-                        Name(name=write.value),
-                        clocked=True,
-                    ),
-                ),
-            )
-            for write in self.writes
-        )
-
-    def resets(self) -> tuple[TargetStatement, ...]:
-        """Statements that set register files to their initial values."""
-        resets: list[TargetStatement] = []
-        for name, register in self.registers.items():
-            at = Name(name="at")
-            start = ast.put(self._element(name, at), start_of(register), clocked=True)
-            count = prod(register.shape)
-            resets.append(
-                start if count == 1 else ast.UnrolledFor(variable="at", count=count, body=(start,))
-            )
-        return tuple(resets)
-
-    def _element(self, register: str, where: TargetExpression) -> TargetExpression:
-        """An element of a register file; one of a single element is a variable."""
-        file = Name(name=self.files[register])
-        if prod(self.registers[register].shape) == 1:
-            return file
-        return ast.Element(base=file, index=where)
-
-    def _declare(self, name: str, type: ast.Bits, count: int | None = None) -> None:
-        self.declarations.append(ast.variable(name, type, count))
-
-    def _named(self, stem: str, type: ast.Bits) -> str:
-        name = self.identifiers.fresh(stem)
-        self._declare(name, type)
-        return name
-
-    def _bind(self, target: str, type: Type, value: TargetExpression) -> None:
-        name = self._named(target, bits_of(type))
-        self.body.append(ast.put(name, value))
-        self.names[target] = name
-
-    def _where(self, register: str, indices: tuple[Expr, ...]) -> TargetExpression:
-        written = tuple(self.writer.index(index) for index in indices)
-        self.body += self.writer.take_before()
-        return flat(written, self.registers[register].shape)
-
-    def _read(self, statement: RegisterRead) -> None:
-        """The content of a register file, or what this firing has written to the place."""
-        where = self._where(statement.register, statement.indices)
-        earlier = [write for write in self.writes if write.register == statement.register]
-        if earlier:
-            at = self._named(f"{statement.target}_at", ast.WORD)
-            self.body.append(ast.put(at, where))
-            where = Name(name=at)
-        value = self._element(statement.register, where)
-        for write in earlier:
-            same = Binary(operator="==", left=Name(name=write.at), right=where)
-            value = Ternary(
-                condition=ast.both(Name(name=write.enable), same),
-                if_true=Name(name=write.value),
-                if_false=value,
-            )
-        self._bind(statement.target, statement.type, value)
-
-    def _write(self, statement: RegisterWrite) -> None:
-        file = self.files[statement.register]
-        enable = self._named(f"{file}_write", ast.BIT)
-        at = self._named(f"{file}_at", ast.WORD)
-        value = self._named(f"{file}_value", bits_of(statement.value.type))
-        condition: TargetExpression = ast.TRUE
-        if statement.condition is not None:
-            condition = self.writer.scalar(statement.condition)
-            self.body += self.writer.take_before()
-        self.body.append(ast.put(enable, condition))
-        self.body.append(ast.put(at, self._where(statement.register, statement.indices)))
-        self.body += self.writer.assign(value, statement.value)
-        self.writes.append(_Write(register=statement.register, enable=enable, at=at, value=value))
-
-
-def _or_zero(condition: str | None, value: TargetExpression) -> TargetExpression:
-    if condition is None:
-        return value
-    return Ternary(condition=Name(name=condition), if_true=value, if_false=ast.ZEROS)

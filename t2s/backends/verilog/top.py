@@ -16,14 +16,20 @@ from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.data_types import bits_of, signal_names
 from t2s.backends.verilog.interfaces import FAULT_TYPE, Interface, interface_of, token_bits
 from t2s.backends.verilog.limits import Bounds
+from t2s.backends.verilog.stages import AT_ONCE, plan_of
+from t2s.backends.verilog.technology import GENERIC, Technology
 from t2s.graph.graph import Channel, Graph
+from t2s.graph.nodes import Machine
 
 Fresh = Callable[[str], str]
 
 MOST_TOKENS = 1 << 16
 """Room of an emitted FIFO at most, in tokens; one that takes more than that fails."""
 
-LIBRARY = ("fifo", "adjustable_fifo", "operators", "floats", "stalls", "testbench", "top")
+LIBRARY = (
+    *("fifo", "adjustable_fifo", "delay", "multiply", "accumulate", "CCU2C", "MULT18X18D"),
+    *("operators", "floats", "stalls", "testbench", "top"),
+)
 """Modules and packages that are the same in every design."""
 
 
@@ -153,12 +159,22 @@ def _access(access: AccessNames, address: ast.Bits, places: int) -> list[ast.Mod
     ]
 
 
-def top_of(graph: Graph, constants: DeviceTimes | None = None) -> Top:
+def top_of(
+    graph: Graph, constants: DeviceTimes | None = None, technology: Technology = GENERIC
+) -> Top:
     """The names of a design, with ``constants`` or with inputs in their place."""
     modules = signal_names(LIBRARY)
     intervals = {} if constants is None else constants.intervals
     interfaces = tuple(
-        interface_of(graph, node, interval=intervals.get(node.name)) for node in graph.nodes
+        interface_of(
+            graph,
+            node,
+            interval=intervals.get(node.name),
+            plan=AT_ONCE
+            if constants is None or isinstance(node, Machine)
+            else plan_of(graph, node, constants, technology),
+        )
+        for node in graph.nodes
     )
     nodes = {node.name: modules.fresh(node.name) for node in graph.nodes}
     module = modules.fresh(f"{graph.name}_top")
@@ -233,7 +249,7 @@ def top_module(top: Top, bounds: Bounds) -> ast.HardwareModule:
     """The module of the design; ``bounds`` sizes the FIFOs."""
     items: list[ast.Item] = []
     for channel, names in top.channels:
-        items += _fifos(channel, names, bounds.channels[channel.name], top.constants)
+        items += _fifos(channel, names, bounds.channels[channel.name], top)
     channels = {channel.name: names for channel, names in top.channels}
     parameters = dict(zip((p.name for p in top.graph.parameters), top.parameters, strict=True))
     items += [_node(interface, node, channels, parameters) for interface, node in top.nodes]
@@ -243,18 +259,15 @@ def top_module(top: Top, bounds: Bounds) -> ast.HardwareModule:
             f"The design {top.graph.name}.",
             "",
             "Latencies, capacities and intervals are in cycles and tokens.",
-            "A node fires when memory grants the access for which it is ready; what is read has to",
-            "be there in the same cycle, or the pipeline that the latency of the channels behind",
-            "it stands for has to begin with that of the memory.",
+            "A node fires when memory grants the access for which it is ready.",
         ),
         ports=top.ports,
         items=tuple(items),
     )
 
 
-def _fifos(
-    channel: Channel, names: ChannelNames, bound: ChannelTimes, constants: DeviceTimes | None
-) -> list[ast.Item]:
+def _fifos(channel: Channel, names: ChannelNames, bound: ChannelTimes, top: Top) -> list[ast.Item]:
+    constants = top.constants
     type, count = token_bits(channel), channel.element_count
     wires: list[tuple[str, ast.Bits]] = [
         (names.push, ast.BIT),
@@ -285,7 +298,12 @@ def _fifos(
         }
     else:
         times = constants.channels[channel.name]
-        sizes = {"LATENCY": times.latency, "CAPACITY": times.capacity}
+        late = next(
+            interface.plan.late.get(channel.name, 0)
+            for interface, _ in top.nodes
+            if interface.node.name == channel.source
+        )
+        sizes = {"LATENCY": times.latency, "CAPACITY": times.capacity, "LATE": late}
     instance = ast.Instance(
         module="adjustable_fifo" if constants is None else "fifo",
         name="one",

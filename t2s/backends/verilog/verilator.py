@@ -24,6 +24,7 @@ from t2s.backends.verilog.data_types import hexadecimal, memory_of, read_back
 from t2s.backends.verilog.emit import files_of
 from t2s.backends.verilog.faults import fault_text
 from t2s.backends.verilog.limits import Bounds
+from t2s.backends.verilog.technology import GENERIC, Technology
 from t2s.backends.verilog.testbench import Testbench
 from t2s.backends.verilog.top import top_of
 from t2s.core.errors import InternalError, UserError
@@ -86,6 +87,7 @@ class HardwareModel:
     bounds: Bounds
     folder: Path
     constants: DeviceTimes | None = None
+    technology: Technology = GENERIC
     waves: WaveFormat | None = None
 
     @property
@@ -109,7 +111,7 @@ class HardwareModel:
         ``cycles`` are the first and the last cycle of the waveforms, if there are any.
         Raises ``VerilationError`` if the run is not done after ``time_limit`` seconds.
         """
-        bench = Testbench(top_of(self.graph, self.constants), timing, self.bounds)
+        bench = Testbench(top_of(self.graph, self.constants, self.technology), timing, self.bounds)
         self._check(timing)
         settings = _timing_options(bench, timing, stalling, max_cycles)
         options = {name: str(value) for name, value in settings}
@@ -189,16 +191,18 @@ def build_hardware(
     runtime: Path | None = None,
     waves: WaveFormat | None = None,
     constant: bool = False,
+    technology: Technology = GENERIC,
 ) -> HardwareModel:
     """Emit a design into ``folder`` and build its simulation there.
 
-    With ``constant`` the hardware is that of a chip with ``timing``, for runs with these times.
+    With ``constant`` the hardware is that of a chip of a technology with ``timing``, for runs with
+    these times.
     ``runtime`` is a folder for the part that all builds share (default: ``folder``); ``waves`` is
     the format of waveforms, if there are to be any.
     Raises ``UnsupportedError`` for what the backend cannot emit, and ``VerilationError`` if
     Verilator or a C++ compiler is missing, or fails.
     """
-    files = files_of(graph, timing, bounds, constant=constant)
+    files = files_of(graph, timing, bounds, constant=constant, technology=technology)
     folder = folder.resolve()  # Verilator and g++ run inside of it
     tools = find_tools()
     if isinstance(tools, str):
@@ -214,7 +218,12 @@ def build_hardware(
     compile_hardware(graph, tools, folder, shared, sources, waves)
     constants = timing if constant else None
     return HardwareModel(
-        graph=graph, bounds=bounds, folder=folder, constants=constants, waves=waves
+        graph=graph,
+        bounds=bounds,
+        folder=folder,
+        constants=constants,
+        technology=technology,
+        waves=waves,
     )
 
 
