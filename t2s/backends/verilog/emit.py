@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from t2s.backends.base import DeviceTimes, refusal
+from t2s.backends.base import DeviceTimes, Unsupported, refusal
 from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.arrays import ArrayModules
+from t2s.backends.verilog.chip import chip_module, problems_of, unbounded
 from t2s.backends.verilog.counted_nests import nests_of
 from t2s.backends.verilog.data_types import signal_names
-from t2s.backends.verilog.limits import Bounds
+from t2s.backends.verilog.limits import Bounds, largest
 from t2s.backends.verilog.technology import GENERIC, Technology
 from t2s.backends.verilog.testbench import Testbench
-from t2s.backends.verilog.top import LIBRARY, top_module, top_of
+from t2s.backends.verilog.top import LIBRARY, Top, top_module, top_of
 from t2s.core.gc_pause import gc_paused
 from t2s.core.ops import C_FUNCTIONS
 from t2s.graph.graph import Graph
 
 _LIBRARY = Path(__file__).parent / "library"
-_FIRST = ("operators.sv", "floats.sv", "stalls.sv")
 _LAST = ("floats.cpp", "main.cpp")
 _OF_EACH_FUNCTION = {
     "  // functions of C": (
@@ -60,28 +60,64 @@ def files_of(
     They are in the order in which a compiler has to read them.  Raises ``UnsupportedError`` if
     ``supports`` is not empty.
     """
-    nests = nests_of(graph)
-    if isinstance(nests, list):
-        raise refusal(NAME, graph, nests)
-    top = top_of(graph, timing if constant else None, technology)
-    taken = {names.module for _, names in top.nodes}
-    modules = signal_names((*LIBRARY, top.module, *taken))
-    files = {name: _text(name) for name in _FIRST}
     if constant:
-        files |= {name: _text(name) for name in ("fifo.sv", "delay.sv", *technology.models)}
-        files |= {name: _text(place) for name, place in technology.library.items()}
+        _refuse(graph, unbounded(graph, timing))
+    top = top_of(graph, timing if constant else None, technology)
+    files = {name: _text(name) for name in ("operators.sv", "floats.sv", "stalls.sv")}
+    if constant:
+        files |= _library(technology, technology.models)
     else:
         files["adjustable_fifo.sv"] = _text("adjustable_fifo.sv")
-    for interface, names in top.nodes:
-        nest = nests.get(interface.node.name)
-        array = ArrayModules(graph, interface, names.module, nest, modules)
-        files[f"{names.module}.sv"] = ast.print_modules(array.build())
-    sources = [*files, "top.sv", "testbench.sv"]
-    files["top.sv"] = ast.print_modules((top_module(top, bounds),))
+    files |= _design(top, bounds)
     files["testbench.sv"] = ast.print_modules((Testbench(top, timing, bounds).build(),))
-    command = ("-Wno-fatal --cc --exe --build --top-module testbench", *sources, *_LAST)
+    command = ("-Wno-fatal --cc --exe --build --top-module testbench", *files, *_LAST)
     files["verilator.f"] = "\n".join((*command, ""))
     return {**files, **{name: _text(name) for name in _LAST}}
+
+
+@gc_paused()
+def chip_files(graph: Graph, times: DeviceTimes, technology: Technology) -> Mapping[str, str]:
+    """The files of a chip, for synthesis: the text that ``files_of`` simulates with ``constant``.
+
+    They are in the order in which a tool has to read them.  The last is ``chip.sv``, with the top
+    module ``NAME_chip``: clock, reset, ``start`` and ``done``, and for every PE that loads or
+    stores ``ready`` and ``granted``, with the address in the cycle of the grant and the data
+    ``times.load_latency`` cycles later.  Raises ``UnsupportedError`` for what a chip does not have,
+    and for times that the technology cannot build.
+    """
+    _refuse(graph, problems_of(graph, times))
+    top = top_of(graph, times, technology)
+    operators = {"operators.sv": _text("operators.sv")}
+    return operators | _library(technology, technology.cells) | _design(top, largest(times))
+
+
+def _library(technology: Technology, primitives: tuple[str, ...]) -> dict[str, str]:
+    """The modules of the library that a chip has."""
+    files = {name: _text(name) for name in (*primitives, "fifo.sv", "delay.sv")}
+    return files | {name: _text(place) for name, place in technology.library.items()}
+
+
+def _design(top: Top, bounds: Bounds) -> dict[str, str]:
+    """The modules of the nodes and those around them."""
+    nests = nests_of(top.graph)
+    if isinstance(nests, list):
+        raise refusal(NAME, top.graph, nests)
+    taken = {names.module for _, names in top.nodes}
+    modules = signal_names((*LIBRARY, top.module, top.chip, *taken))
+    files: dict[str, str] = {}
+    for interface, names in top.nodes:
+        nest = nests.get(interface.node.name)
+        array = ArrayModules(top.graph, interface, names.module, nest, modules)
+        files[f"{names.module}.sv"] = ast.print_modules(array.build())
+    files["top.sv"] = ast.print_modules((top_module(top, bounds),))
+    if top.constants is not None:
+        files["chip.sv"] = ast.print_modules((chip_module(top),))
+    return files
+
+
+def _refuse(graph: Graph, problems: list[Unsupported]) -> None:
+    if problems:
+        raise refusal(NAME, graph, problems)
 
 
 def _text(name: str) -> str:

@@ -20,7 +20,8 @@ class Technology:
     multiplier_registers: the fewest and the most registers of a product in one multiplier.
     clears_in_carry: whether the cells of a carry chain add to a sum or to zero, as a signal says.
     library: for each file of the library that the chip needs, where its text is.
-    models: files with models of primitives, for simulation only.
+    cells, models: files with the interfaces of primitives for synthesis, and with models of them
+        for simulation.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Technology:
             {"multiply.sv": "multiply.sv", "accumulate.sv": "accumulate.sv"}
         )
     )
+    cells: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
 
 
@@ -45,6 +47,7 @@ ECP5 = Technology(
     library=MappingProxyType(
         {"multiply.sv": "multiply_ecp5.sv", "accumulate.sv": "accumulate_ecp5.sv"}
     ),
+    cells=("ecp5_cells.sv",),
     models=("ecp5_models.sv",),
 )
 

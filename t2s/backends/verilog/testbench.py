@@ -154,6 +154,8 @@ class Testbench:
         items += [
             ast.Declaration(variable=p.variable) for p in top.ports if p.variable.name not in known
         ]
+        if top.constants is not None:
+            items.append(ast.variable(top.done))
         state = self.state
         items += [
             ast.variable(n, ast.LONG) for n in (state.cycle, state.last_firing, state.last_store)
@@ -203,12 +205,17 @@ class Testbench:
         }
 
     def _design(self) -> ast.Instance:
-        names = [p.variable.name for p in self.top.ports]
-        return ast.Instance(
-            module=self.top.module,
-            name=self.top.identifiers.fresh("design"),
-            connections=tuple((name, Name(name=name)) for name in names),
+        top = self.top
+        connections = [(p.variable.name, Name(name=p.variable.name)) for p in top.ports]
+        design = ast.Instance(
+            module=top.module,
+            name=top.identifiers.fresh("design"),
+            connections=tuple(connections),
         )
+        if top.constants is None:
+            return design
+        starts = ((top.start, ast.TRUE), (top.done, Name(name=top.done)))
+        return replace(design, module=top.chip, connections=(*connections, *starts))
 
     # ------------------------------------------------------------------------------- counting
 
@@ -290,10 +297,8 @@ class Testbench:
         done = ast.negation(Name(name=state.running))
         if any(_is_endless(interface) for interface, _ in self.top.nodes):
             done = ast.both(done, still)
-        drained = max((stage for stage, _, _ in self._stores_of_chips()), default=0)
-        if drained:
-            quiet_cycles = Name(name=state.quiet)
-            done = ast.both(done, Binary(operator=">=", left=quiet_cycles, right=number(drained)))
+        elif self.top.constants is not None:
+            done = ast.both(done, Name(name=self.top.done))
         ends = If(
             condition=done,
             then=self._end(1),

@@ -17,6 +17,7 @@ from t2s.backends.verilog.data_types import bits_of, signal_names
 from t2s.backends.verilog.interfaces import FAULT_TYPE, Interface, interface_of, token_bits
 from t2s.backends.verilog.limits import Bounds
 from t2s.backends.verilog.stages import AT_ONCE, plan_of
+from t2s.backends.verilog.storage import most_tokens
 from t2s.backends.verilog.technology import GENERIC, Technology
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.nodes import Machine
@@ -28,7 +29,7 @@ MOST_TOKENS = 1 << 16
 
 LIBRARY = (
     *("fifo", "adjustable_fifo", "delay", "multiply", "accumulate", "CCU2C", "MULT18X18D"),
-    *("operators", "floats", "stalls", "testbench", "top"),
+    *("operators", "floats", "stalls", "testbench", "top", "chip", "ecp5_cells", "ecp5_models"),
 )
 """Modules and packages that are the same in every design."""
 
@@ -92,12 +93,15 @@ class Top:
     """All names that the modules around the nodes need.
 
     ``constants`` are the times of the device for which the design is built; ``None`` makes them
-    inputs.
+    inputs.  ``chip`` is the module that starts the design, with ports ``start`` and ``done``.
     """
 
     graph: Graph
     constants: DeviceTimes | None
     module: str
+    chip: str
+    start: str
+    done: str
     nodes: tuple[tuple[Interface, NodeNames], ...]
     channels: tuple[tuple[Channel, ChannelNames], ...]
     parameters: tuple[str, ...]
@@ -178,12 +182,16 @@ def top_of(
     )
     nodes = {node.name: modules.fresh(node.name) for node in graph.nodes}
     module = modules.fresh(f"{graph.name}_top")
-    identifiers = signal_names((*LIBRARY, module, *nodes.values(), port.CLOCK, port.RESET))
+    chip = modules.fresh(f"{graph.name}_chip")
+    identifiers = signal_names((*LIBRARY, module, chip, *nodes.values(), port.CLOCK, port.RESET))
     fresh = identifiers.fresh
     return Top(
         graph=graph,
         constants=constants,
         module=module,
+        chip=chip,
+        start=fresh("start"),
+        done=fresh("done"),
         parameters=tuple(fresh(parameter.name) for parameter in graph.parameters),
         channels=tuple((channel, _channel_names(channel, fresh)) for channel in graph.channels),
         nodes=tuple(
@@ -303,7 +311,9 @@ def _fifos(channel: Channel, names: ChannelNames, bound: ChannelTimes, top: Top)
             for interface, _ in top.nodes
             if interface.node.name == channel.source
         )
-        sizes = {"LATENCY": times.latency, "CAPACITY": times.capacity, "LATE": late}
+        tokens = most_tokens(top.graph, channel)
+        capacity = times.capacity if tokens is None else max(1, min(times.capacity, tokens))
+        sizes = {"LATENCY": times.latency, "CAPACITY": capacity, "LATE": late}
     instance = ast.Instance(
         module="adjustable_fifo" if constants is None else "fifo",
         name="one",
