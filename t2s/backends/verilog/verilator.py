@@ -203,6 +203,33 @@ def build_hardware(
     Verilator or a C++ compiler is missing, or fails.
     """
     files = files_of(graph, timing, bounds, constant=constant, technology=technology)
+    return build_files(
+        graph,
+        bounds,
+        folder,
+        files,
+        runtime=runtime,
+        waves=waves,
+        constants=timing if constant else None,
+        technology=technology,
+    )
+
+
+def build_files(
+    graph: Graph,
+    bounds: Bounds,
+    folder: Path,
+    files: Mapping[str, str],
+    *,
+    runtime: Path | None = None,
+    waves: WaveFormat | None = None,
+    constants: DeviceTimes | None = None,
+    technology: Technology = GENERIC,
+) -> HardwareModel:
+    """Build a simulation of files, with a testbench of the design, in ``folder``.
+
+    Those in Verilog are read in their order; see ``build_hardware``.
+    """
     folder = folder.resolve()  # Verilator and g++ run inside of it
     tools = find_tools()
     if isinstance(tools, str):
@@ -213,10 +240,9 @@ def build_hardware(
             "comes with build-essential",
         )
     write_texts(folder, files)
-    sources = [name for name in files if name[-3:] == ".sv"]
+    sources = [name for name in files if Path(name).suffix in (".sv", ".v")]
     shared = folder if runtime is None else runtime.resolve()
     compile_hardware(graph, tools, folder, shared, sources, waves)
-    constants = timing if constant else None
     return HardwareModel(
         graph=graph,
         bounds=bounds,
