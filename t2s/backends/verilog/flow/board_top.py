@@ -1,4 +1,4 @@
-"""The top of a board: its clock, a reset at power-on, lights, and a serial port around a self test."""
+"""The top of a board: a reset at power-on, lights, and a serial port around a self test."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ TOP = "board"
 LIBRARY = ("serial.sv",)
 _BAUD = 115_200
 _RESET_CYCLES = 64
+_RESET_BITS = _RESET_CYCLES.bit_length()
 
 
 def board_top(board: Board, test: str) -> ast.HardwareModule:
@@ -22,12 +23,11 @@ def board_top(board: Board, test: str) -> ast.HardwareModule:
     sends ``t2s pass`` or ``t2s fail`` and the cycles in hexadecimal, with 115,200 baud.
     """
     failed = ast.both(Name(name=DONE), ast.negation(Name(name=PASSED)))
-    lights = [("led_passed", Name(name=PASSED))]
+    lights: list[tuple[str, TargetExpression]] = [("led_passed", Name(name=PASSED))]
     lights += [] if board.failed is None else [("led_failed", failed)]
     ports = [ast.input_port("clock"), *(ast.output_port(name) for name, _ in lights)]
     ports.append(ast.output_port("transmit"))
     ports += [ast.output_port(f"high_{at}") for at in range(len(board.high))]
-    reset = Name(name="reset")
     counted = Binary(operator="+", left=Name(name="counted"), right=number(1))
     return ast.HardwareModule(
         name=TOP,
@@ -36,7 +36,9 @@ def board_top(board: Board, test: str) -> ast.HardwareModule:
         items=(
             ast.Declaration(
                 variable=ast.Signal(
-                    name="counted", type=ast.Bits(width=_RESET_CYCLES.bit_length()), initial=number(0)
+                    name="counted",
+                    type=ast.Bits(width=_RESET_BITS),
+                    initial=number(0),
                 )
             ),
             *(ast.variable(name) for name in ("reset", DONE, PASSED)),

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
 from t2s.backends.base import DeviceTimes, refusal
-from t2s.backends.verilog.flow.board_top import TOP, board_top, constraints
+from t2s.backends.verilog.emit import NAME, chip_files
 from t2s.backends.verilog.flow.board_top import LIBRARY as BOARD_LIBRARY
+from t2s.backends.verilog.flow.board_top import TOP, board_top, constraints
 from t2s.backends.verilog.flow.parts import Board, Part
 from t2s.backends.verilog.flow.routing import Routed, place_and_route
 from t2s.backends.verilog.flow.self_test import LIBRARY, memory_images, self_test, unsupported
 from t2s.backends.verilog.flow.tools import check_tools, run_tool, run_yosys
-from t2s.backends.verilog.emit import NAME, chip_files
 from t2s.backends.verilog.technology import find_technology
-from t2s.backends.verilog.top import top_of
+from t2s.backends.verilog.top import Top, top_of
 from t2s.backends.verilog.verilog_ast import print_modules
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph
@@ -30,16 +30,15 @@ NETLIST = "netlist.json"
 class Built:
     """What a flow has made, and how long each of its steps took.
 
-    ``cells`` has the numbers of cells after synthesis by kind; ``files`` are in the folder.
+    ``names`` are those of the design in the files, ``cells`` the numbers of cells after synthesis
+    by their kinds.
     """
 
-    top: str
-    sources: tuple[str, ...]
+    names: Top
     cells: Mapping[str, int]
     routed: Routed
     bitstream: str | None
     seconds: Mapping[str, float]
-    files: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,14 +60,29 @@ class ChipJob:
     time_limit: float
 
 
-def sources_of(job: ChipJob) -> tuple[str, dict[str, str], list[str]]:
-    """The top module, all files by name, and which of them Yosys reads.
+@dataclass(frozen=True, kw_only=True)
+class Sources:
+    """The files of a chip by name: those that Yosys reads, and all.  ``top`` is the top module."""
+
+    names: Top
+    top: str
+    read: tuple[str, ...]
+    files: Mapping[str, str]
+
+
+def check_self_test(graph: Graph) -> None:
+    """Raise ``UnsupportedError`` for a design that has no self test, with all reasons."""
+    problems = unsupported(graph)
+    if problems:
+        raise refusal(NAME, graph, problems)
+
+
+def sources_of(job: ChipJob) -> Sources:
+    """The files of a chip.
 
     Raises ``UnsupportedError`` for designs that have no self test.
     """
-    problems = unsupported(job.graph)
-    if problems:
-        raise refusal(NAME, job.graph, problems)
+    check_self_test(job.graph)
     technology = find_technology(job.part.technology)
     files = dict(chip_files(job.graph, job.times, technology))
     del files["chip.sv"]  # a self test starts the design itself
@@ -81,11 +95,11 @@ def sources_of(job: ChipJob) -> tuple[str, dict[str, str], list[str]]:
         files |= {name: _text(name) for name in BOARD_LIBRARY}
         files["board.sv"] = print_modules((board_top(job.board, test.module),))
         module = TOP
-    sources = list(files)
+    read = tuple(files)
     files |= test.images
     if job.board is not None:
         files["board.lpf"] = constraints(job.board, job.board.clock_mhz)
-    return module, files, sources
+    return Sources(names=top, top=module, read=read, files=files)
 
 
 def build(job: ChipJob, folder: Path, begin: Callable[[str], None]) -> Built:
@@ -97,11 +111,11 @@ def build(job: ChipJob, folder: Path, begin: Callable[[str], None]) -> Built:
         begin(name)
         seconds[name] = perf_counter()
 
-    top, files, sources = sources_of(job)
-    for name, text in files.items():
+    sources = sources_of(job)
+    for name, text in sources.files.items():
         (folder / name).write_text(text, encoding="utf-8")
     step("synthesis")
-    run_yosys(synthesis_commands(job.part, top, sources), folder, job.time_limit)
+    run_yosys(synthesis_commands(job.part, sources), folder, job.time_limit)
     cells = _cells(json.loads(_json_of(folder / "cells.json")))
     step("place and route")
     routed = place_and_route(
@@ -119,26 +133,20 @@ def build(job: ChipJob, folder: Path, begin: Callable[[str], None]) -> Built:
         bitstream = f"{job.graph.name}.bit"
         run_tool(job.part.packer, ["routed.config", bitstream], folder, job.time_limit)
     ends = [*list(seconds.values())[1:], perf_counter()]
-    taken = {
-        name: end - begun for (name, begun), end in zip(seconds.items(), ends, strict=True)
-    }
-    made = [NETLIST, "report.json", "routed.config", *([] if bitstream is None else [bitstream])]
+    taken = {name: end - begun for (name, begun), end in zip(seconds.items(), ends, strict=True)}
     return Built(
-        top=top,
-        sources=tuple(sources),
-        cells=cells,
-        routed=routed,
-        bitstream=bitstream,
-        seconds=taken,
-        files=(*files, *made),
+        names=sources.names, cells=cells, routed=routed, bitstream=bitstream, seconds=taken
     )
 
 
-def synthesis_commands(part: Part, top: str, sources: Sequence[str]) -> list[str]:
+def synthesis_commands(part: Part, sources: Sources) -> list[str]:
     """The passes of Yosys: a netlist of the cells of the part, and how many of each there are."""
+    defines = " ".join(f"-D {name}" for name in part.defines)
     return [
-        f"read_slang --top {top} {' '.join(sources)}",
-        f"{part.synthesis} -top {top} -json {NETLIST}",
+        f"read_slang --top {sources.top} {defines} {' '.join(sources.read)}",
+        f"{part.synthesis} -top {sources.top}",
+        *part.afterwards,
+        f"write_json {NETLIST}",
         "tee -q -o cells.json stat -json",
     ]
 

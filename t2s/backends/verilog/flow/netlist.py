@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from t2s.backends.base import DeviceTimes
-from t2s.backends.text.expressions import Name
+from t2s.backends.text.expressions import Name, TargetExpression
 from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.chip import chip_module
 from t2s.backends.verilog.emit import chip_files, files_of
@@ -56,9 +56,7 @@ def netlist_model(
         "chip.sv": ast.print_modules((_around(top),)),
         **{name: bench[name] for name in ("stalls.sv", "testbench.sv", "floats.cpp", "main.cpp")},
     }
-    return build_files(
-        graph, largest(times), folder, files, constants=times, technology=technology
-    )
+    return build_files(graph, largest(times), folder, files, constants=times, technology=technology)
 
 
 def _around(top: Top) -> ast.HardwareModule:
@@ -72,19 +70,18 @@ def _around(top: Top) -> ast.HardwareModule:
             ast.Instance(
                 module=NETLIST,
                 name="cells",
-                connections=tuple(
-                    (each.variable.name, _vector(each.variable)) for each in ports
-                ),
+                connections=tuple((each.variable.name, _vector(each.variable)) for each in ports),
             ),
         ),
     )
 
 
-def _vector(signal: ast.Signal) -> ast.TargetExpression:
+def _vector(signal: ast.Signal) -> TargetExpression:
     """The first element is in the highest bits."""
     if signal.count is None:
         return Name(name=signal.name)
-    return ast.Concatenation(parts=tuple(ast.element(signal.name, at) for at in range(signal.count)))
+    elements = [ast.element(signal.name, at) for at in range(signal.count)]
+    return ast.Concatenation(parts=tuple(elements))
 
 
 def _cells(part: Part, models: str) -> str:

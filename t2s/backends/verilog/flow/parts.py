@@ -23,10 +23,13 @@ class Part:
     technology: the name of its technology, which the design is written for.
     luts, flip_flops, dsps, rams: how many there are: LUTs of four inputs, multipliers, block RAMs.
     synthesis: the command of Yosys.
+    defines: macros for the files that Yosys reads.
+    afterwards: passes of Yosys behind synthesis.
     cells: the folder of Yosys with models of the cells.
     router: the tool that places and routes.
     options: its options for this part.
     packer: the tool that makes a bitstream of what is routed.
+    lut_cells, flip_flop_cells, dsp_cells, ram_cells: what its report calls these cells.
     """
 
     name: str
@@ -36,14 +39,19 @@ class Part:
     dsps: int
     rams: int
     synthesis: str
+    defines: tuple[str, ...]
+    afterwards: tuple[str, ...]
     cells: str
     router: str
     options: tuple[str, ...]
     packer: str
+    lut_cells: str
+    flip_flop_cells: str
+    dsp_cells: str
+    ram_cells: str
 
 
 def _ecp5(kilo_luts: int, luts: int, dsps: int, rams: int) -> Part:
-    size = "--12k" if kilo_luts == 12 else f"--{kilo_luts}k"
     return Part(
         name=f"ecp5-{kilo_luts}k",
         technology="ecp5",
@@ -52,10 +60,19 @@ def _ecp5(kilo_luts: int, luts: int, dsps: int, rams: int) -> Part:
         dsps=dsps,
         rams=rams,
         synthesis="synth_ecp5",
+        defines=("T2S_OUTPUT_REGISTER",),
+        afterwards=(
+            'setparam -set REGMODE_A "OUTREG" -set REGMODE_B "OUTREG" '
+            "t:DP16KD c:*.registered.words* %i",
+        ),
         cells="ecp5",
         router="nextpnr-ecp5",
-        options=(size, "--package", "CABGA381", "--speed", "6"),
+        options=(f"--{kilo_luts}k", "--package", "CABGA381", "--speed", "6"),
         packer="ecppack",
+        lut_cells="TRELLIS_COMB",
+        flip_flop_cells="TRELLIS_FF",
+        dsp_cells="MULT18X18D",
+        ram_cells="DP16KD",
     )
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from t2s.backends.verilog.interfaces import LoadPort, StorePort
 from t2s.backends.verilog.top import Top
 from t2s.core.ops import Array
 from t2s.graph.arrays import pack
+from t2s.graph.body import Load, Store
 from t2s.graph.graph import Graph, MemorySpace, Tensor
 from t2s.graph.ports import is_aligned
 
@@ -73,12 +73,12 @@ def unsupported(graph: Graph) -> list[Unsupported]:
 
 def _is_stored(graph: Graph, tensor: Tensor) -> bool:
     statements = (s for node in graph.pe_arrays for s in node.body)
-    return any(isinstance(s, port.Store) and s.tensor == tensor.name for s in statements)
+    return any(isinstance(s, Store) and s.tensor == tensor.name for s in statements)
 
 
 def _is_loaded(graph: Graph, tensor: Tensor) -> bool:
     statements = (s for node in graph.pe_arrays for s in node.body)
-    return any(isinstance(s, port.Load) and s.tensor == tensor.name for s in statements)
+    return any(isinstance(s, Load) and s.tensor == tensor.name for s in statements)
 
 
 def self_test(
@@ -109,7 +109,7 @@ class _Builder:
         parameters: Mapping[str, Array],
     ) -> None:
         self.top, self.times, self.memory, self.parameters = top, times, memory, parameters
-        fresh = top.identifiers.fresh
+        self._fresh = fresh = top.identifiers.fresh
         self.cycle, self.fired, self.running = fresh("cycle"), fresh("fired"), fresh("running")
         self.last_firing, self.wrong = fresh("last_firing"), fresh("wrong")
         self.quiet = fresh("quiet")
@@ -121,7 +121,7 @@ class _Builder:
 
     def build(self) -> SelfTest:
         top = self.top
-        module = top.identifiers.fresh(f"{top.graph.name}_self_test")
+        module = self._fresh(f"{top.graph.name}_self_test")
         memory = [*self._loads(), *self._stores()]
         items = [
             *self._declarations(),
@@ -168,7 +168,7 @@ class _Builder:
         }
         return ast.Instance(
             module=self.top.module,
-            name=self.top.identifiers.fresh("design"),
+            name=self._fresh("design"),
             connections=tuple(
                 (each.variable.name, values.get(each.variable.name, Name(name=each.variable.name)))
                 for each in self.top.ports
@@ -181,14 +181,15 @@ class _Builder:
         for interface, names in self.top.nodes:
             count = interface.node.place_count
             if interface.memory:
-                grant = ast.put(ast.element(names.granted, Name(name=P)), ast.TRUE)
-                yield ast.AlwaysComb(body=(ast.UnrolledFor(variable=P, count=count, body=(grant,)),))
+                grant = ast.put(_of(names.granted), ast.TRUE)
+                all_of_them = ast.UnrolledFor(variable=P, count=count, body=(grant,))
+                yield ast.AlwaysComb(body=(all_of_them,))
             for load, access in zip(interface.loads, names.loads, strict=True):
                 words, shift = self._words(load)
                 for place in range(count):
                     yield ast.Instance(
                         module="image",
-                        name=self.top.identifiers.fresh(f"{access.data}_image"),
+                        name=self._fresh(f"{access.data}_image"),
                         parameters=(
                             *self._shape(load, words, shift),
                             ("DELAY", number(interface.plan.load_latency)),
@@ -206,13 +207,13 @@ class _Builder:
             count = interface.node.place_count
             for store, access in zip(interface.stores, names.stores, strict=True):
                 words, shift = self._words(store)
-                wrong = self.top.identifiers.fresh(f"{access.data}_wrong")
+                wrong = self._fresh(f"{access.data}_wrong")
                 yield ast.variable(wrong, ast.BIT, count)
                 self.judges.append((wrong, count))
                 for place in range(count):
                     yield ast.Instance(
                         module="judge",
-                        name=self.top.identifiers.fresh(f"{access.data}_judge"),
+                        name=self._fresh(f"{access.data}_judge"),
                         parameters=(
                             *self._shape(store, words, shift),
                             ("FILE", self._file(store.tensor, words)),
@@ -240,7 +241,7 @@ class _Builder:
     def _last_cycle(self, last: str, happens: str, before: int) -> ast.Instance:
         return ast.Instance(
             module="last_cycle",
-            name=self.top.identifiers.fresh(f"{last}_register"),
+            name=self._fresh(f"{last}_register"),
             parameters=(("BEFORE", number(before)),),
             connections=(
                 (port.CLOCK, Name(name=port.CLOCK)),
@@ -297,29 +298,33 @@ class _Builder:
     # ---------------------------------------------------------------------------------- counting
 
     def _counting(self) -> Iterator[ast.Item]:
-        nodes = [(names, interface.node.place_count) for interface, names in self.top.nodes]
-        unfinished = [
-            ast.UnrolledFor(
-                variable=P,
-                count=count,
-                body=(
-                    If(
-                        condition=ast.negation(ast.element(names.finished, Name(name=P))),
-                        then=(ast.put(self.running, ast.TRUE),),
-                    ),
-                ),
+        """Of all PEs, through a register for each: their paths do not end in one place."""
+        fired, unfinished = [], []
+        for interface, names in self.top.nodes:
+            count = interface.node.place_count
+            fires, rests = self._fresh(f"{names.fires}_seen"), self._fresh(f"{names.finished}_not")
+            yield ast.variable(fires, ast.BIT, count)
+            yield ast.variable(rests, ast.BIT, count)
+            running = ast.negation(Name(name=port.RESET))
+            seen = (
+                _later(_of(fires), ast.both(running, _of(names.fires))),
+                _later(_of(rests), ast.negation(_of(names.finished))),
             )
-            for names, count in nodes
-        ]
-        yield ast.AlwaysComb(body=tuple(_any(self.fired, [(n.fires, c) for n, c in nodes])))
-        yield ast.AlwaysComb(body=(ast.put(self.running, ast.FALSE), *unfinished))
-        yield ast.AlwaysComb(body=tuple(_any(self.wrong, self.judges)))
-        yield self._last_cycle(self.last_firing, self.fired, 0)
+            yield ast.AlwaysFF(body=(ast.UnrolledFor(variable=P, count=count, body=seen),))
+            fired.append((fires, count))
+            unfinished.append((rests, count))
+        for target, signals in (
+            (self.fired, fired),
+            (self.running, unfinished),
+            (self.wrong, self.judges),
+        ):
+            yield ast.AlwaysComb(body=tuple(_any(target, signals)))
+        yield self._last_cycle(self.last_firing, self.fired, 1)
         yield from self._end()
 
     def _end(self) -> Iterator[ast.Item]:
         """All is over when what fired last has been stored, compared and counted."""
-        steps = 4 * (1 + len(self.stores))
+        steps = 4 * (2 + len(self.stores))
         drain = max([store.stage for store, _, _ in self.stores], default=0) + steps
         assert drain < 1 << 8, "a store has at most some stages"
         quiet, cycle = Name(name=self.quiet), Name(name=self.cycle)
@@ -327,11 +332,11 @@ class _Builder:
         last = self.last_firing
         for store, _, name in self.stores:
             latency = self.times.store_latency if store.timed else 0
-            later = self.top.identifiers.fresh(f"{name}_complete")
+            later = self._fresh(f"{name}_complete")
             yield ast.variable(later, ast.WORD)
             yield ast.Instance(
                 module="later_cycle",
-                name=self.top.identifiers.fresh(f"{later}_register"),
+                name=self._fresh(f"{later}_register"),
                 parameters=(("LATENCY", number(latency)),),
                 connections=(
                     (port.CLOCK, Name(name=port.CLOCK)),
@@ -382,13 +387,15 @@ def _any(target: str, signals: list[tuple[str, int]]) -> Iterator[TargetStatemen
     """``target`` is whether one of the signals is true."""
     yield ast.put(target, ast.FALSE)
     for name, count in signals:
-        either = If(
-            condition=ast.element(name, Name(name=P)), then=(ast.put(target, ast.TRUE),)
-        )
+        either = If(condition=_of(name), then=(ast.put(target, ast.TRUE),))
         yield ast.UnrolledFor(variable=P, count=count, body=(either,))
 
 
-def _later(target: str, value: TargetExpression) -> TargetStatement:
+def _of(name: str) -> TargetExpression:
+    return ast.element(name, Name(name=P))
+
+
+def _later(target: str | TargetExpression, value: TargetExpression) -> TargetStatement:
     return ast.put(target, value, clocked=True)
 
 

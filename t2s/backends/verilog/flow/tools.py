@@ -6,7 +6,6 @@ WebAssembly.  A tool that is installed as a program is used where its wheel is n
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from t2s.core.child import run_child
+from t2s.core.child import LOG, run_child
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 
@@ -62,10 +61,8 @@ def check_tools(names: Sequence[str]) -> None:
 
 def run_yosys(commands: Sequence[str], folder: Path, time_limit: float) -> str:
     """Run passes of Yosys on the files in a folder; returns what it printed."""
-    job = folder / "yosys.json"
-    job.write_text(json.dumps({"commands": list(commands)}), encoding="utf-8")
     child = str(Path(__file__).with_name("yosys_child.py"))
-    return _run(YOSYS.name, [sys.executable, child, job.name], folder, time_limit)
+    return _run(YOSYS.name, [sys.executable, child, *commands], folder, time_limit)
 
 
 def run_tool(name: str, arguments: Sequence[str], folder: Path, time_limit: float) -> str:
@@ -79,6 +76,7 @@ def run_tool(name: str, arguments: Sequence[str], folder: Path, time_limit: floa
 
 def _run(name: str, command: list[str], folder: Path, time_limit: float) -> str:
     ended = run_child(command, folder, time_limit)
+    (folder / LOG).unlink()
     if ended.code is None:
         raise ChipError(
             f"{name} was not done after {time_limit:g} s",

@@ -12,6 +12,7 @@ module serial #(parameter int CLOCKS = 217) (
   logic [4:0] position;
   logic [3:0] digit;
   logic [7:0] character;
+  logic [7:0] letter;
   logic [31:0] turned;
 
   // the digits come round: after eight of them the register has its first value
@@ -34,6 +35,7 @@ module serial #(parameter int CLOCKS = 217) (
   end
 
   // a start bit, eight data bits with the lowest first, and stop bits
+  always_ff @(posedge clock) letter <= character;  // long before it is sent
   always_ff @(posedge clock) begin
     if (reset || !done) begin
       clocks <= 0;
@@ -46,7 +48,7 @@ module serial #(parameter int CLOCKS = 217) (
     end else begin
       clocks <= 0;
       bits <= bits == 11 ? 4'd0 : bits + 4'd1;
-      transmit <= bits == 0 ? 1'b0 : bits > 8 ? 1'b1 : character[3'(bits - 4'd1)];
+      transmit <= bits == 0 ? 1'b0 : bits > 8 ? 1'b1 : letter[3'(bits - 4'd1)];
       if (bits == 11) begin
         if (position > 8 && position < 17) turned <= {turned[27:0], turned[31:28]};
         position <= position == 18 ? 5'd0 : position + 5'd1;
