@@ -14,6 +14,9 @@ module serial #(parameter int CLOCKS = 217) (
   logic [7:0] character;
   logic [7:0] letter;
   logic [31:0] turned;
+  logic waits;
+  logic tick;
+  logic turns;
 
   // the digits come round: after eight of them the register has its first value
   assign digit = turned[31:28];
@@ -34,25 +37,23 @@ module serial #(parameter int CLOCKS = 217) (
     endcase
   end
 
-  // a start bit, eight data bits with the lowest first, and stop bits
-  always_ff @(posedge clock) letter <= character;  // long before it is sent
+  // a start bit, eight data bits with the lowest first, and stop bits; what decides is in registers,
+  // since nothing here may limit the clock of the design
   always_ff @(posedge clock) begin
-    if (reset || !done) begin
-      clocks <= 0;
+    waits <= reset || !done;
+    letter <= character;
+    clocks <= waits || tick ? 0 : clocks + 1'b1;
+    tick <= !waits && !tick && int'(clocks) == CLOCKS - 2;
+    turns <= tick && bits == 11 && position > 8 && position < 17;
+    turned <= waits ? cycles : turns ? {turned[27:0], turned[31:28]} : turned;
+    if (waits) begin
       bits <= 0;
       position <= 0;
-      turned <= cycles;
       transmit <= 1'b1;
-    end else if (int'(clocks) != CLOCKS - 1) begin
-      clocks <= clocks + 1'b1;
-    end else begin
-      clocks <= 0;
+    end else if (tick) begin
       bits <= bits == 11 ? 4'd0 : bits + 4'd1;
       transmit <= bits == 0 ? 1'b0 : bits > 8 ? 1'b1 : letter[3'(bits - 4'd1)];
-      if (bits == 11) begin
-        if (position > 8 && position < 17) turned <= {turned[27:0], turned[31:28]};
-        position <= position == 18 ? 5'd0 : position + 5'd1;
-      end
+      if (bits == 11) position <= position == 18 ? 5'd0 : position + 5'd1;
     end
   end
 endmodule
