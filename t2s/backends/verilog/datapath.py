@@ -68,11 +68,14 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Write:
-    """A register write of the firing that is in the stage of the register file."""
+    """A register write of the firing that is in the stage of the register file.
+
+    ``at`` is the element, where there are several.
+    """
 
     register: str
     enable: str
-    at: str
+    at: str | None
     value: str
 
 
@@ -164,7 +167,7 @@ class Datapath:
             return replace(expr, value=self.at(expr.value, stage, feeding=feeding))
         if stage == ready and self.stages.registers(expr, feeding) == 0:
             return self._here(expr, stage, feeding)
-        return self._later(self._named_value(expr, feeding, "term").name, stage)
+        return self._later(self._named_value(expr, feeding, "part").name, stage)
 
     def _here(self, expr: Expr, stage: int, feeding: bool) -> Expr:
         """An operator without registers, in the stage of its operands."""
@@ -368,7 +371,7 @@ class Datapath:
                     condition=ast.both(self.fired(stage), Name(name=write.enable)),
                     then=(
                         ast.put(
-                            self._element(write.register, Name(name=write.at)),
+                            self._element(write.register, _name(write.at)),
                             Name(name=write.value),
                             clocked=True,
                         ),
@@ -389,33 +392,39 @@ class Datapath:
             )
         return tuple(resets)
 
-    def _element(self, register: str, where: TargetExpression) -> TargetExpression:
+    def _element(self, register: str, where: TargetExpression | None) -> TargetExpression:
         """An element of a register file; one of a single element is a variable."""
         file = Name(name=self.files[register])
-        if prod(self.registers[register].shape) == 1:
+        if where is None or prod(self.registers[register].shape) == 1:
             return file
         return ast.Element(base=file, index=where)
 
-    def _where(self, register: str, indices: tuple[Expr, ...], stage: int) -> TargetExpression:
-        there = [self.at(index, stage, feeding=True) for index in indices]
+    def _where(self, name: str, statement: RegisterRead | RegisterWrite, stage: int) -> str | None:
+        """A wire with the element that a statement means; ``None`` for a single one."""
+        shape = self.registers[statement.register].shape
+        if prod(shape) == 1:
+            return None
+        there = [self.at(index, stage, feeding=True) for index in statement.indices]
         written = tuple(self.writer.index(index) for index in there)
         self.body += self.writer.take_before()
-        return flat(written, self.registers[register].shape)
+        bits = (prod(shape) - 1).bit_length()
+        at = self._named(name, ast.Bits(width=bits))
+        self.body.append(ast.put(at, ast.Resize(bits=bits, value=flat(written, shape))))
+        return at
 
     def _read(self, statement: RegisterRead) -> None:
         """The content of a register file, or what this firing has written to the place."""
         stage = self.plan.files.get(statement.register, 0)
-        where = self._where(statement.register, statement.indices, stage)
-        earlier = [write for write in self.writes if write.register == statement.register]
-        if earlier:
-            at = self._named(f"{statement.target}_at", ast.WORD)
-            self.body.append(ast.put(at, where))
-            where = Name(name=at)
-        value = self._element(statement.register, where)
-        for write in earlier:
-            same = Binary(operator="==", left=Name(name=write.at), right=where)
+        at = self._where(f"{statement.target}_at", statement, stage)
+        value = self._element(statement.register, _name(at))
+        for write in self.writes:
+            if write.register != statement.register:
+                continue
+            same: list[TargetExpression] = [Name(name=write.enable)]
+            if write.at is not None and at is not None:
+                same.append(Binary(operator="==", left=Name(name=write.at), right=Name(name=at)))
             value = Ternary(
-                condition=ast.both(Name(name=write.enable), same),
+                condition=ast.both(*same),
                 if_true=Name(name=write.value),
                 if_false=value,
             )
@@ -425,16 +434,19 @@ class Datapath:
         file = self.files[statement.register]
         stage = self.plan.files.get(statement.register, 0)
         enable = self._named(f"{file}_write", ast.BIT)
-        at = self._named(f"{file}_at", ast.WORD)
         value = self._named(f"{file}_value", bits_of(statement.value.type))
         condition: TargetExpression = ast.TRUE
         if statement.condition is not None:
             condition = self._signal(statement.condition, stage, True)
         self.body.append(ast.put(enable, condition))
-        self.body.append(ast.put(at, self._where(statement.register, statement.indices, stage)))
+        at = self._where(f"{file}_at", statement, stage)
         written = self.at(statement.value, stage, feeding=True)
         self.body += self.writer.assign(value, written)
         self.writes.append(_Write(register=statement.register, enable=enable, at=at, value=value))
+
+
+def _name(text: str | None) -> Name | None:
+    return None if text is None else Name(name=text)
 
 
 def _or_zero(condition: str | None, value: TargetExpression) -> TargetExpression:
