@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import t2s
-from t2s.backends.verilog.flow import tools
+from t2s.backends.verilog.flow import toolchain
 from t2s.backends.verilog.flow.critical import critical_path
 from t2s.backends.verilog.flow.flow import ChipJob, Sources, sources_of
 from t2s.backends.verilog.flow.parts import BOARDS, PARTS
 from t2s.backends.verilog.flow.routing import Hop, read_report
-from t2s.backends.verilog.flow.tools import ChipError
+from t2s.backends.verilog.flow.toolchain import ChipError
 from t2s.backends.verilog.technology import find_technology
 from t2s.backends.verilog.top import top_of
 from t2s.backends.verilog.verilator import find_tools
@@ -137,7 +137,7 @@ def run_bench(files: dict[str, str], read: list[str], folder: Path) -> str:
 def run_self_test(sources: Sources, folder: Path, **changed: str) -> str:
     """What the self test says in Verilator, with models in place of primitives."""
     technology = find_technology(PART.technology)
-    library = Path(tools.__file__).parents[1] / "library"
+    library = Path(toolchain.__file__).parents[1] / "library"
     models = {name: (library / name).read_text() for name in technology.models}
     files = {**sources.files, **changed, **models, "bench.sv": _BENCH.format(top=sources.top)}
     read = [*models, *(name for name in sources.read if name not in technology.cells), "bench.sv"]
@@ -190,7 +190,7 @@ def test_cells(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     from t2s.backends.verilog.flow.flow import synthesis_commands
 
-    tools.run_yosys(synthesis_commands(PART, sources), tmp_path, 600)
+    toolchain.run_yosys(synthesis_commands(PART, sources), tmp_path, 600)
     netlist = (tmp_path / "netlist.json").read_text()
     assert len(re.findall(r'"type": "MULT18X18D"', netlist)) >= 4
     assert len(re.findall(r'"REGMODE_B": "OUTREG"', netlist)) == 4
@@ -307,8 +307,8 @@ def test_a_design_that_does_not_fit() -> None:
 
 
 def test_a_tool_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tools, "find_spec", lambda name: None)
-    monkeypatch.setattr(tools.shutil, "which", lambda name: None)
+    monkeypatch.setattr(toolchain, "find_spec", lambda name: None)
+    monkeypatch.setattr(toolchain.shutil, "which", lambda name: None)
     text = refused(part="ecp5-25k")
     assert "yosys is not installed" in text
     assert "hint:     pip install 't2s-spatial[chips]'" in text
@@ -332,7 +332,7 @@ def test_a_tool_that_fails(
         (folder / "log.txt").write_text("")
         return ended
 
-    monkeypatch.setattr(tools, "run_child", run)
+    monkeypatch.setattr(toolchain, "run_child", run)
     with pytest.raises(ChipError) as caught:
         t2s.synthesize(product(), "ecp5-25k", directory=tmp_path / "chip")
     assert said in str(caught.value)
@@ -393,7 +393,7 @@ endmodule
 @pytest.mark.slow
 def test_the_line_of_the_serial_port(tmp_path: Path) -> None:
     """Eight data bits behind a start bit, as a receiver takes them in the middle of each."""
-    library = Path(tools.__file__).parent / "library"
+    library = Path(toolchain.__file__).parent / "library"
     text = (library / "serial.sv").read_text()
     levels = run_bench({"serial.sv": text, "bench.sv": _LINE}, ["serial.sv", "bench.sv"], tmp_path)
     levels, said, at = levels.split("-")[0].strip(), "", 12  # not before the reset

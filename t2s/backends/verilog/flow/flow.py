@@ -15,7 +15,7 @@ from t2s.backends.verilog.flow.board_top import TOP, board_top, constraints
 from t2s.backends.verilog.flow.parts import Board, Part
 from t2s.backends.verilog.flow.routing import Routed, place_and_route
 from t2s.backends.verilog.flow.self_test import LIBRARY, memory_images, self_test, unsupported
-from t2s.backends.verilog.flow.tools import check_tools, run_tool, run_yosys
+from t2s.backends.verilog.flow.toolchain import check_tools, run_tool, run_yosys
 from t2s.backends.verilog.technology import find_technology
 from t2s.backends.verilog.top import Top, top_of
 from t2s.backends.verilog.verilog_ast import print_modules

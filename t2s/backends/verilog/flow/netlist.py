@@ -16,7 +16,7 @@ from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.chip import chip_module
 from t2s.backends.verilog.emit import chip_files, files_of
 from t2s.backends.verilog.flow.parts import Part
-from t2s.backends.verilog.flow.tools import check_tools, run_yosys
+from t2s.backends.verilog.flow.toolchain import check_tools, run_yosys
 from t2s.backends.verilog.limits import largest
 from t2s.backends.verilog.technology import find_technology
 from t2s.backends.verilog.top import Top, top_of

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from t2s.backends.verilog.flow.parts import Part
-from t2s.backends.verilog.flow.tools import run_tool
+from t2s.backends.verilog.flow.toolchain import run_tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
