@@ -8,6 +8,11 @@ cycle count, and every node has to make the same number of firings, the first an
 in the same cycles.  Runs with the design's own depths, and all runs of designs whose control
 depends on data, compute values, which have to be the simulator's, bit for bit.
 
+``--chip TECHNOLOGY`` does it with the text of a chip: times are constants, so every device and
+depth is a build of its own; values are in the pipeline stages of the device's latencies, loads
+answer late, and primitives of the technology are modeled.  What a chip cannot have is counted as
+refused.
+
 ``--random N`` does the same with N random graphs, ``--machines N`` with N random graphs of
 machines, from seed ``--seed`` on.  A name selects the examples that begin with it, ``--list`` shows
 them.  With ``--results FILE`` the rows are kept in a file; what is in it already is not run again.
@@ -43,6 +48,7 @@ from benchmarks.referee_designs import Case, examples
 from t2s import Graph
 from t2s.backends.base import DeviceTimes, Stalling
 from t2s.backends.verilog.limits import largest
+from t2s.backends.verilog.technology import GENERIC, TECHNOLOGIES, Technology, find_technology
 from t2s.backends.verilog.verilator import HardwareModel, HardwareResult, build_hardware
 from t2s.driver.hardware import device_times
 from t2s.graph.graph import TensorRole
@@ -60,6 +66,8 @@ NARROW = replace(
 ENGINES = ("native", "array")
 MACHINE_ENGINES = ("native", "python")
 STALLS = (None, t2s.RandomStalls(seed=1, one_in=8), t2s.RandomStalls(seed=2, one_in=2))
+CHIP_DEPTHS = (None, 1, 2, 3, 8)
+CHIP_STALLS = (*STALLS, t2s.RandomStalls(seed=3, one_in=4))
 
 
 @dataclass(kw_only=True)
@@ -75,6 +83,7 @@ class Row:
     cycles: int = 0
     hardware_seconds: float = 0.0
     values: int = 0
+    refused: list[str] = field(default_factory=list)
     differences: list[str] = field(default_factory=list)
 
 
@@ -119,6 +128,46 @@ def referee(
         for (program, depth), timing in zip(settings, timings, strict=True):
             for stalls in STALLS if program.accesses_memory.any() else (None,):
                 compare(row, model, replace(program, stalls=stalls), timing, depth)
+    return row
+
+
+def chip_referee(
+    name: str,
+    graph: Graph,
+    devices: Sequence[Device],
+    depths: Sequence[int | None],
+    runtime: Path | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    technology: Technology = GENERIC,
+) -> Row:
+    """Build one design as a chip for each device and depth, and compare all of its runs."""
+    row = Row(name=name, pes=sum(n.pe_count for n in graph.nodes), channels=len(graph.channels))
+    scalars = {p.name: p.type.numpy.type(3) for p in graph.parameters}
+    given = random_inputs(graph) if inputs is None else inputs
+    for device in devices:
+        own = build_program(graph, device, given, scalars)
+        for depth in depths:
+            program = own if depth is None else deep(own, depth)
+            timing = device_times(program)
+            bounds = largest(timing, graph=graph, inputs=own.inputs)
+            with tempfile.TemporaryDirectory(prefix="t2s-referee-") as temporary:
+                folder, start = Path(temporary), time.perf_counter()
+                try:
+                    model = build_hardware(
+                        graph,
+                        timing,
+                        bounds,
+                        folder,
+                        runtime=runtime,
+                        constant=True,
+                        technology=technology,
+                    )
+                except t2s.errors.UnsupportedError as error:
+                    row.refused.append(f"{name} on {device.name}, depth {depth}: {error}")
+                    continue
+                row.build_seconds += time.perf_counter() - start
+                for stalls in CHIP_STALLS if program.accesses_memory.any() else (None,):
+                    compare(row, model, replace(program, stalls=stalls), timing, depth)
     return row
 
 
@@ -168,7 +217,8 @@ def differences(program: SimProgram, expected: SimResult, found: HardwareResult)
         if seen != wanted:
             yield f"{node.name} fires {seen}, not {wanted} (number, first, last)"
     left = sum(channel.tokens for channel in expected.tokens_left)
-    if expected.deadlock is None and int(found.held.sum()) != left:
+    counted = found.held.size > 0  # a chip does not say what is left
+    if counted and expected.deadlock is None and int(found.held.sum()) != left:
         yield f"{int(found.held.sum())} tokens are left, not {left}"
     for name, array in expected.outputs.items():
         got = found.outputs.get(name)
@@ -180,7 +230,7 @@ def show(rows: Sequence[Row]) -> None:
     """The table, and everything that differs."""
     table = Table(title="hardware in Verilator beside the simulator")
     for heading in ("design", "PEs", "channels", "runs", "deadlocks", "cycles", "values",
-                    "build s", "runs s", "differences"):  # fmt: skip
+                    "build s", "runs s", "refused", "differences"):  # fmt: skip
         table.add_column(heading, justify="left" if heading == "design" else "right")
     for row in rows:
         table.add_row(
@@ -189,13 +239,14 @@ def show(rows: Sequence[Row]) -> None:
             f"{row.values:,}",
             f"{row.build_seconds:.1f}",
             f"{row.hardware_seconds:.1f}",
+            str(len(row.refused)),
             str(len(row.differences)),
         )
     console = Console(width=120)
     console.print(table)
     total = sum(row.runs for row in rows)
     different = [text for row in rows for text in row.differences]
-    for text in different[:40]:
+    for text in (*different[:40], *(text for row in rows for text in row.refused[:1])):
         console.print(text, soft_wrap=True, highlight=False)
     console.print(f"{len(rows)} designs, {total} runs, {len(different)} differences")
 
@@ -210,12 +261,13 @@ def finished(results: Path | None) -> dict[str, Row]:
 
 def jobs(arguments: argparse.Namespace) -> Iterator[tuple[str, Callable[[Path], Row]]]:
     """What is asked for, by name."""
+    chip = None if arguments.chip is None else find_technology(arguments.chip)
     seeds = range(arguments.seed, arguments.seed + max(arguments.random, arguments.machines))
     if arguments.names or not seeds:
         devices = (DEVICES["ideal"], DEVICES["arria10"], NARROW)
         for name, make in examples().items():
             if not arguments.names or name.startswith(tuple(arguments.names)):
-                yield name, lambda at, name=name, make=make: row_of(name, make(), devices, at)
+                yield name, lambda at, name=name, make=make: row_of(name, make(), devices, at, chip)
     for kind, count, make_graph in (
         ("random", arguments.random, lambda seed: Case(graph=random_graph(seed))),
         ("machines", arguments.machines, machines_of),
@@ -224,7 +276,7 @@ def jobs(arguments: argparse.Namespace) -> Iterator[tuple[str, Callable[[Path], 
             yield (
                 f"{kind} {seed}",
                 lambda at, kind=kind, seed=seed, make=make_graph: row_of(
-                    f"{kind} {seed}", make(seed), random_device(seed), at, (None, 1, 2)
+                    f"{kind} {seed}", make(seed), random_device(seed), at, chip, (None, 1, 2)
                 ),
             )
 
@@ -240,10 +292,14 @@ def row_of(
     case: Case,
     devices: Sequence[Device],
     runtime: Path,
-    depths: Sequence[int | None] = DEPTHS,
+    chip: Technology | None = None,
+    depths: Sequence[int | None] | None = None,
 ) -> Row:
     """The comparison of one design."""
-    return referee(name, case.graph, devices, depths, runtime, case.inputs)
+    if chip is not None:
+        chosen = depths or CHIP_DEPTHS
+        return chip_referee(name, case.graph, devices, chosen, runtime, case.inputs, chip)
+    return referee(name, case.graph, devices, depths or DEPTHS, runtime, case.inputs)
 
 
 def main(runtime: Path) -> int:
@@ -251,6 +307,7 @@ def main(runtime: Path) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="how examples begin; all if there are none")
     parser.add_argument("--list", action="store_true", help="the names of the examples")
+    parser.add_argument("--chip", choices=sorted(TECHNOLOGIES), help="the text of a chip")
     parser.add_argument("--random", type=int, default=0, help="so many random graphs")
     parser.add_argument("--machines", type=int, default=0, help="so many random machines")
     parser.add_argument("--seed", type=int, default=0, help="of the first random graph")

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from t2s.driver.program import program
     from t2s.driver.search import search
     from t2s.driver.simulate import cycles, simulate
+    from t2s.driver.synthesize import synthesize
     from t2s.func.func import ImageParam, Param, RDom, Var, variables
     from t2s.func.functions import (
         absolute,
@@ -103,6 +104,7 @@ __all__ = [
     "simulate_many",
     "sqrt",
     "sram",
+    "synthesize",
     "tanh",
     "variables",
     "verilate",
@@ -118,6 +120,7 @@ _HOMES = {
     "driver.search": "search",
     "driver.program": "program",
     "driver.simulate": "cycles simulate",
+    "driver.synthesize": "synthesize",
     "func.func": "ImageParam Param RDom Var variables",
     "func.functions": "absolute cast ceil exp floor fma log maximum minimum rsqrt select sqrt tanh",
     "graph.graph": "Graph",

@@ -166,6 +166,7 @@ PICTURES: Mapping[str, Picture] = {
     "gemm/chains.py": _named("C"),
     "gemm/dot_product.py": _named("C"),
     "gemm/gemm.py": _named("C"),
+    "gemm/gemm_int16.py": _named("C"),
     "gemm/int8.py": _made(),
     "gemm/ladder.py": _ladder,
     "gemm/systolic.py": _named("C"),

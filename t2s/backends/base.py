@@ -6,13 +6,14 @@ graph, ``t2s.core`` and this module, and nothing else of t2s.  The driver holds 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
 
 from t2s.core.errors import UnsupportedError
+from t2s.core.expr import Expr
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph
@@ -48,6 +49,11 @@ class ChannelTimes:
     capacity: int
 
 
+def no_latency(_: Expr) -> int:
+    """Operators that take no time."""
+    return 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class DeviceTimes:
     """A device, as what is emitted for it sees it.
@@ -58,12 +64,16 @@ class DeviceTimes:
     channels: by name.
     memory_rate: bytes per cycle that all load and store units share; ``None`` is unlimited.
     store_latency: cycles from the firing of a store until it is complete.
+    load_latency: cycles from the firing of a load until its data are there.
+    latency_of: cycles of one node of an expression.
     """
 
     intervals: Mapping[str, int]
     channels: Mapping[str, ChannelTimes]
     memory_rate: Fraction | None = None
     store_latency: int = 0
+    load_latency: int = 0
+    latency_of: Callable[[Expr], int] = no_latency
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from rich.console import Console
 
 import t2s
 from t2s.command.cgra import cgra
+from t2s.command.chip import chip
 from t2s.command.compare import compare
 from t2s.command.design import (
     RANDOM_SIZE,
@@ -83,6 +84,7 @@ app.command()(cgra)
 app.command()(report)
 app.command()(compare)
 app.command()(search)
+app.command()(chip)
 app.command()(devices)
 app.add_typer(tia, name="tia")
 app.add_typer(external, name="external")

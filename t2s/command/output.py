@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 RUN, TENSOR, COMPARE = "t2s.run/1", "t2s.tensor/1", "t2s.compare/1"
-SEARCH, TENSOR_SEARCH = "t2s.search/1", "t2s.tensor.search/1"
+SEARCH, TENSOR_SEARCH, CHIP = "t2s.search/1", "t2s.tensor.search/1", "t2s.chip/1"
 
 
 @dataclass(frozen=True, kw_only=True)

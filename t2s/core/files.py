@@ -24,7 +24,14 @@ def is_file(path: Path) -> bool:
 def write_texts(
     folder: Path, files: Mapping[str, str], location: SourceLocation | None = None
 ) -> tuple[Path, ...]:
-    """Write texts by file name into a folder (made if missing), and return their paths.
+    """Write texts by file name into a folder; see ``write_files``."""
+    return write_files(folder, {name: text.encode() for name, text in files.items()}, location)
+
+
+def write_files(
+    folder: Path, files: Mapping[str, bytes], location: SourceLocation | None = None
+) -> tuple[Path, ...]:
+    """Write files by name into a folder (made if missing), and return their paths.
 
     Names may have folders of their own, as in ``include/a.h``.
     All files are written under temporary names first, and moved into place together, so a full disk
@@ -35,7 +42,7 @@ def write_texts(
         folder.mkdir(parents=True, exist_ok=True)
         for inner in {(folder / name).parent for name in files}:
             inner.mkdir(parents=True, exist_ok=True)
-        return _moved(folder, {name: text.encode() for name, text in files.items()})
+        return _moved(folder, files)
     except OSError as error:
         raise UserError(
             f"{os.fspath(folder)!r} cannot be written",

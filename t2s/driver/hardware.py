@@ -290,4 +290,6 @@ def device_times(program: SimProgram) -> DeviceTimes:
         },
         memory_rate=program.memory_rate,
         store_latency=program.device.store_latency,
+        load_latency=program.device.load_latency,
+        latency_of=program.device.latency_of,
     )

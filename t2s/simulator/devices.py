@@ -128,6 +128,22 @@ M20K_FABRIC = Fabric(
 )
 
 
+def _ecp5_fabric() -> Fabric:
+    """ECP5: a block is an 18 x 18 multiplier; memories of up to 64 words are LUTs."""
+    costs = {
+        (Op.MULTIPLY, kind(bits)): Fraction(blocks)
+        for bits, blocks in ((8, 1), (16, 1), (32, 3), (64, 10))
+        for kind in (Int, UInt)
+    }
+    return Fabric(
+        dsp_costs=costs,
+        fused=frozenset(),
+        ram_shapes=((512, 36), (1024, 18), (2048, 9), (4096, 4), (8192, 2), (16384, 1)),
+        logic_words=64,
+        burst_words=0,
+    )
+
+
 _MOST_RATIO = 1 << 31
 """Both terms of the ratio of two clocks are below, so that products with cycles fit 64 bits."""
 
@@ -403,6 +419,24 @@ def _cgra(size: int) -> Device:
     )
 
 
+_ECP5_LATENCIES = _latency_table({}, integer_multiply=3, integer_divide=32)
+
+
+def _ecp5(kilo_luts: int, dsp_blocks: int, ram_blocks: int) -> Device:
+    """An ECP5 with its tensors in block RAM: latencies are the registers that a chip gets."""
+    return Device(
+        name=f"ecp5-{kilo_luts}k",
+        description=f"Lattice LFE5U-{kilo_luts}F with tensors in block RAM, 150 MHz",
+        clock_hz=150_000_000,
+        operator_latencies=_ECP5_LATENCIES,
+        load_latency=2,
+        store_latency=1,
+        dsp_blocks=dsp_blocks,
+        ram_blocks=ram_blocks,
+        fabric=_ecp5_fabric(),
+    )
+
+
 _CAPSTAN = Device(
     name="capstan",
     description="Capstan: units of 6 stages and 16 lanes at 1 GHz, whose stages and links are in "
@@ -477,6 +511,9 @@ _ALL = (
         ram_blocks=216,
         fabric=RAMB36_FABRIC,
     ),
+    _ecp5(25, 28, 56),
+    _ecp5(45, 72, 108),
+    _ecp5(85, 156, 208),
     *(_cgra(size) for size in (8, 16, 32)),
     _CAPSTAN,
 )

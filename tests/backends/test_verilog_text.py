@@ -37,7 +37,7 @@ def test_the_files_are_in_the_order_in_which_they_are_read() -> None:
     files = BACKEND.emit(chain(4))
     listed = files["verilator.f"].splitlines()[1:]
     assert listed == [name for name in files if name != "verilator.f"]
-    assert listed[:4] == ["operators.sv", "floats.sv", "stalls.sv", "fifo.sv"]
+    assert listed[:4] == ["operators.sv", "floats.sv", "stalls.sv", "adjustable_fifo.sv"]
 
 
 def test_the_text_is_the_same_every_time() -> None:

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from t2s.backends.kernels.child import run_child, written
 from t2s.backends.kernels.scope import file_stem
 from t2s.backends.opencl_fpga.dialect import OPENCL
+from t2s.core.child import run_child, written
 from t2s.core.errors import UserError
 from t2s.core.ops import Array
 from t2s.graph.graph import Graph, TensorRole

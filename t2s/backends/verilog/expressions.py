@@ -30,6 +30,7 @@ from t2s.backends.verilog.data_types import (
 )
 from t2s.backends.verilog.verilog_ast import (
     Declaration,
+    Element,
     Resize,
     Signal,
     UnrolledFor,
@@ -131,11 +132,12 @@ def unsupported_term(term: Term) -> str | None:
 class ExpressionWriter:
     """Writes the expressions of one procedural block.
 
-    ``names`` maps indices, parameters and locals to identifiers.  ``before`` collects statements
-    that compute parts of an expression, and ``declarations`` their variables.
+    ``names`` maps indices, parameters and locals to identifiers, or indices to what stands for
+    them.  ``before`` collects statements that compute parts of an expression, and ``declarations``
+    their variables.
     """
 
-    names: Mapping[str, str]
+    names: Mapping[str, str | TargetExpression]
     identifiers: Identifiers
     before: list[TargetStatement] = field(default_factory=list)
     declarations: list[Declaration] = field(default_factory=list)
@@ -163,13 +165,13 @@ class ExpressionWriter:
         match expr:
             case Const(value=value, type=type):
                 return literal(value, type)
-            case Index(name=name, type=type) | Parameter(name=name, type=type):
-                return Name(name=self.names[name])
+            case Index(name=name) | Parameter(name=name):
+                return self._named(name)
             case Local(name=name, type=type) if type.lanes == 1:
-                return Name(name=self.names[name])
+                return self._named(name)
             case Local(name=name, type=type):
                 assert lane is not None
-                return signed_as(element(self.names[name], lane), type)
+                return signed_as(Element(base=self._named(name), index=lane), type)
             case Apply(operator=operator, operands=operands):
                 values = tuple(self.scalar(operand, lane) for operand in operands)
                 return apply(operator, operands[0].type, values)
@@ -199,6 +201,10 @@ class ExpressionWriter:
                     if_false=self.scalar(vector, lane),
                 )
         raise TypeError(f"{expr.__class__.__name__} has no spelling in SystemVerilog")
+
+    def _named(self, name: str) -> TargetExpression:
+        found = self.names[name]
+        return Name(name=found) if isinstance(found, str) else found
 
     def _tree(self, operator: Op, value: Expr) -> TargetExpression:
         """All lanes combined pairwise, level by level; an odd last lane is carried over."""

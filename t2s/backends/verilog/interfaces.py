@@ -1,7 +1,8 @@
 """The interface of a node: names and types of the ports of its modules.
 
 The module of one PE and that of the whole array use the same names; in the latter each port is an
-unpacked array over the elements of a channel, or over the PEs.
+unpacked array over the elements of a channel, or over the PEs.  Where a PE uses one element of a
+channel only, that is a wire; a PE whose element moves while the design runs has a port for it.
 
 A token is the bits of its value.  On a channel whose stream has nesting, the tag is above them, as
 a signed number of ``TAG_BITS`` bits: 0 is a value, -1 is N, -2 is D, and 1, 2, ... are the stops.
@@ -9,13 +10,14 @@ a signed number of ``TAG_BITS`` bits: 0 is a value, -1 is N, -2 is D, and 1, 2, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from t2s.backends.text.identifiers import Identifiers
 from t2s.backends.verilog.data_types import bits_of, signal_names
+from t2s.backends.verilog.stages import AT_ONCE, StagePlan
 from t2s.backends.verilog.verilog_ast import (
-    INTEGER,
     WORD,
     Bits,
     ModulePort,
@@ -46,26 +48,34 @@ def token_bits(channel: Channel) -> Bits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakingPort:
-    """The end of a channel at the node that receives from it."""
+    """The end of a channel at the node that receives from it.
+
+    ``at`` is the port for the element, where that moves.
+    """
 
     channel: Channel
     type: Bits
     valid: str
     token: str
     pop: str
-    at: str
+    at: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendingPort:
-    """The end of a channel at the node that sends to it."""
+    """The end of a channel at the node that sends to it.
+
+    ``at`` is the port for the element, where that moves.  The value comes ``late`` cycles after the
+    push.
+    """
 
     channel: Channel
     type: Bits
     space: str
     push: str
     value: str
-    at: str
+    at: str | None
+    late: int
 
     @property
     def keeps_values(self) -> bool:
@@ -80,6 +90,7 @@ class LoadPort:
     statement: Load
     tensor: Tensor
     type: Bits
+    address_type: Bits
     enable: str
     address: str
     data: str
@@ -89,13 +100,16 @@ class LoadPort:
 class StorePort:
     """The ports of a store statement: the address, and the data.
 
-    With ``timed`` it takes the store latency of the device's memory.
+    With ``timed`` it takes the store latency of the device's memory.  The store happens ``stage``
+    cycles after the firing; on a chip ``enable`` says so in that cycle, else in that of the firing.
     """
 
     statement: Store
     tensor: Tensor
     type: Bits
+    address_type: Bits
     timed: bool
+    stage: int
     enable: str
     address: str
     data: str
@@ -120,6 +134,8 @@ class Interface:
     """All ports of a node, apart from clock and reset, and the identifiers in use.
 
     ``most_bytes`` is the most that one firing moves between the node and the device's memory.
+    ``interval`` is the initiation interval, or ``None`` if it is an input.  ``plan`` are the stages
+    of the datapath.
     """
 
     node: Node
@@ -129,6 +145,8 @@ class Interface:
     stores: tuple[StorePort, ...]
     searches: tuple[SearchPort, ...]
     most_bytes: int
+    interval: int | None
+    plan: StagePlan
     parameters: tuple[tuple[ScalarParameter, str], ...]
     identifiers: Identifiers
 
@@ -136,6 +154,11 @@ class Interface:
     def memory(self) -> bool:
         """Whether the node has to request memory before it fires."""
         return self.most_bytes > 0
+
+    @property
+    def moved_type(self) -> Bits:
+        """The type of the bytes that a firing moves."""
+        return Bits(width=max(1, self.most_bytes.bit_length()))
 
     @property
     def may_fail(self) -> bool:
@@ -149,11 +172,11 @@ class Interface:
         for load in self.loads:
             ports += [
                 output_port(load.enable),
-                output_port(load.address, WORD),
+                output_port(load.address, load.address_type),
                 input_port(load.data, load.type),
             ]
         for store in self.stores:
-            ports += [output_port(store.enable), output_port(store.address, WORD)]
+            ports += [output_port(store.enable), output_port(store.address, store.address_type)]
             ports.append(output_port(store.data, store.type))
         for search in self.searches:
             ports += [
@@ -163,14 +186,28 @@ class Interface:
             ]
             ports += [output_port(search.value, search.type), input_port(search.found, WORD)]
         if self.memory:
-            ports += [output_port(READY), output_port(MOVED, WORD), input_port(GRANTED)]
+            ports += [output_port(READY), output_port(MOVED, self.moved_type), input_port(GRANTED)]
         if self.may_fail:
             ports.append(output_port(FAULT, FAULT_TYPE))
         return (*ports, output_port(FIRES), output_port(FINISHED))
 
 
-def interface_of(graph: Graph, node: Node) -> Interface:
-    """The ports of a node."""
+def interface_of(
+    graph: Graph,
+    node: Node,
+    *,
+    interval: int | None,
+    plan: StagePlan = AT_ONCE,
+    stores: Sequence[int] | None = None,
+    moving: Collection[str] = (),
+    whole: Node | None = None,
+) -> Interface:
+    """The ports of a node.
+
+    ``moving`` are the channels whose elements the PEs choose while the design runs.  ``whole`` is
+    the node of which ``node`` is a class: its PEs request memory if any of the node's do, and
+    ``stores`` says which stores of the node it has.
+    """
     identifiers = signal_names(_PORTS)
     fresh = identifiers.fresh
     match node:
@@ -178,20 +215,30 @@ def interface_of(graph: Graph, node: Node) -> Interface:
             receiving = [graph.channel(s.channel) for s in body if isinstance(s, Receive)]
             sending = [graph.channel(s.channel) for s in body if isinstance(s, Send)]
             statements: tuple[Statement, ...] = body
-            moved = memory_bytes(node)
+            moved = memory_bytes(whole if isinstance(whole, PEArray) else node)
         case Machine(heads=heads):
             receiving = [graph.channel(head.channel) for head in heads]
             sending = list(graph.outputs_of(node.name))
             statements, moved = tuple(node.statements()), most_bytes(graph, node)
     timed = isinstance(node, PEArray)
+    storing = [s for s in statements if isinstance(s, Store)]
+    numbers = range(len(storing)) if stores is None else stores
+    stages = [plan.stores[number] if plan.stores else 0 for number in numbers]
     return Interface(
         node=node,
-        taking=tuple(_taking(channel, fresh) for channel in receiving),
-        sending=tuple(_sending(channel, fresh) for channel in sending),
-        loads=tuple(_load(s, graph, fresh) for s in statements if isinstance(s, Load)),
-        stores=tuple(_store(s, graph, fresh, timed) for s in statements if isinstance(s, Store)),
+        taking=tuple(_taking(channel, fresh, channel.name in moving) for channel in receiving),
+        sending=tuple(
+            _sending(channel, fresh, channel.name in moving, plan.late.get(channel.name, 0))
+            for channel in sending
+        ),
+        loads=tuple(_load(s, graph, fresh, timed) for s in statements if isinstance(s, Load)),
+        stores=tuple(
+            _store(s, graph, fresh, timed, stage) for s, stage in zip(storing, stages, strict=True)
+        ),
         searches=tuple(_search(s, graph, fresh) for s in statements if isinstance(s, Search)),
         most_bytes=moved,
+        interval=interval,
+        plan=plan,
         parameters=tuple((p, fresh(p.name)) for p in _parameters_of(graph, node)),
         identifiers=identifiers,
     )
@@ -200,7 +247,7 @@ def interface_of(graph: Graph, node: Node) -> Interface:
 Fresh = Callable[[str], str]
 
 
-def _taking(channel: Channel, fresh: Fresh) -> TakingPort:
+def _taking(channel: Channel, fresh: Fresh, moves: bool) -> TakingPort:
     name = channel.name
     return TakingPort(
         channel=channel,
@@ -208,11 +255,11 @@ def _taking(channel: Channel, fresh: Fresh) -> TakingPort:
         valid=fresh(f"{name}_valid"),
         token=fresh(f"{name}_token"),
         pop=fresh(f"{name}_pop"),
-        at=fresh(f"{name}_from"),
+        at=fresh(f"{name}_from") if moves else None,
     )
 
 
-def _sending(channel: Channel, fresh: Fresh) -> SendingPort:
+def _sending(channel: Channel, fresh: Fresh, moves: bool, late: int) -> SendingPort:
     name = channel.name
     return SendingPort(
         channel=channel,
@@ -220,29 +267,41 @@ def _sending(channel: Channel, fresh: Fresh) -> SendingPort:
         space=fresh(f"{name}_space"),
         push=fresh(f"{name}_push"),
         value=fresh(f"{name}_value"),
-        at=fresh(f"{name}_to"),
+        at=fresh(f"{name}_to") if moves else None,
+        late=late,
     )
 
 
-def _load(statement: Load, graph: Graph, fresh: Fresh) -> LoadPort:
+def _load(statement: Load, graph: Graph, fresh: Fresh, static: bool) -> LoadPort:
     name = statement.tensor
+    tensor = graph.tensor(name)
     return LoadPort(
         statement=statement,
-        tensor=graph.tensor(name),
+        tensor=tensor,
         type=bits_of(statement.type),
+        address_type=_address_type(tensor) if static else WORD,
         enable=fresh(f"{name}_read"),
         address=fresh(f"{name}_read_address"),
         data=fresh(f"{name}_read_data"),
     )
 
 
-def _store(statement: Store, graph: Graph, fresh: Fresh, timed: bool) -> StorePort:
+def _address_type(tensor: Tensor) -> Bits:
+    """The bits of the addresses of a tensor."""
+    if tensor.open:
+        return WORD
+    return Bits(width=max(1, (prod(tensor.allocated) - 1).bit_length()))
+
+
+def _store(statement: Store, graph: Graph, fresh: Fresh, timed: bool, stage: int) -> StorePort:
     name = statement.tensor
     tensor = graph.tensor(name)
     return StorePort(
         statement=statement,
         tensor=tensor,
         type=bits_of(statement.value.type),
+        address_type=_address_type(tensor) if timed else WORD,
+        stage=stage,
         timed=timed or tensor.place is MemorySpace.MEMORY,
         enable=fresh(f"{name}_write"),
         address=fresh(f"{name}_write_address"),
@@ -275,15 +334,36 @@ def _parameters_of(graph: Graph, node: Node) -> list[ScalarParameter]:
     return [parameter for parameter in graph.parameters if parameter.name in used]
 
 
-def ports_of_one(interface: Interface, space: Iterable[str]) -> tuple[ModulePort, ...]:
-    """The ports of the module of one PE, or of one machine; ``space`` names its indices."""
-    ports = [input_port(CLOCK), input_port(RESET), input_port(INTERVAL, WORD)]
-    ports += [input_port(name, INTEGER) for name in space]
+def control_ports(interface: Interface) -> list[ModulePort]:
+    """Clock and reset, and the interval where it is an input."""
+    ports = [input_port(CLOCK), input_port(RESET)]
+    return [*ports, input_port(INTERVAL, WORD)] if interface.interval is None else ports
+
+
+def ports_of_one(interface: Interface) -> tuple[ModulePort, ...]:
+    """The ports of the module of one PE, or of one machine."""
+    ports = control_ports(interface)
     ports += [input_port(name, bits_of(p.type)) for p, name in interface.parameters]
     for taking in interface.taking:
         ports += [input_port(taking.valid), input_port(taking.token, taking.type)]
-        ports += [output_port(taking.pop), output_port(taking.at, WORD)]
+        ports.append(output_port(taking.pop))
+        ports += _element_port(taking)
     for sending in interface.sending:
         ports += [input_port(sending.space), output_port(sending.push)]
-        ports += [output_port(sending.value, sending.type), output_port(sending.at, WORD)]
+        ports.append(output_port(sending.value, sending.type))
+        ports += _element_port(sending)
     return (*ports, *interface.straight)
+
+
+def element_type(channel: Channel) -> Bits:
+    """The bits of the number of an element of a channel."""
+    return Bits(width=max(1, (channel.element_count - 1).bit_length()))
+
+
+def _element_port(end: TakingPort | SendingPort) -> list[ModulePort]:
+    return [] if end.at is None else [output_port(end.at, element_type(end.channel))]
+
+
+def parameters_of_space(node: Node, space: Mapping[str, str]) -> tuple[tuple[str, int], ...]:
+    """The parameters of a module for the position of its PE."""
+    return tuple((space[d.name], d.minimum) for d in node.space if d.name in space)

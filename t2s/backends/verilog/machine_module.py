@@ -8,7 +8,7 @@ port there, grants the access.  The next rule follows from the mode, the registe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -25,6 +25,7 @@ from t2s.backends.text.expressions import (
 from t2s.backends.text.identifiers import Identifiers
 from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog import verilog_ast as ast
+from t2s.backends.verilog.cooldown import Cooldown
 from t2s.backends.verilog.data_types import bits_of, start_of
 from t2s.backends.verilog.expressions import ExpressionWriter, flat
 from t2s.backends.verilog.faults import Fault
@@ -33,6 +34,7 @@ from t2s.backends.verilog.interfaces import (
     Interface,
     SendingPort,
     TakingPort,
+    parameters_of_space,
     ports_of_one,
 )
 from t2s.backends.verilog.machine_rules import RuleLogic, RuleWriter, State, any_of
@@ -42,9 +44,10 @@ from t2s.backends.verilog.sorted_memory import (
     sorted_memory_module,
     typed_ports,
 )
+from t2s.core.expr import Expr
 from t2s.core.types import INT32
 from t2s.graph.analysis import path_bytes
-from t2s.graph.graph import Graph
+from t2s.graph.graph import Channel, Graph
 from t2s.graph.nodes import Machine, Register, SortedMemory
 
 
@@ -52,13 +55,20 @@ class MachineModule:
     """Builds the module, after those of its sorted memories."""
 
     def __init__(
-        self, graph: Graph, interface: Interface, node: Machine, name: str, modules: Identifiers
+        self,
+        graph: Graph,
+        interface: Interface,
+        node: Machine,
+        space: Mapping[str, str],
+        name: str,
+        modules: Identifiers,
     ) -> None:
         self.graph, self.interface, self.node, self.name = graph, interface, node, name
         self.identifiers, self.modules = interface.identifiers, modules
         fresh = self.fresh = interface.identifiers.fresh
-        self.space = {d.name: fresh(d.name) for d in node.space}
-        self.cooldown, self.decided = fresh("cooldown"), fresh("decided")
+        self.space = space
+        self.cooldown = Cooldown(name=fresh("cooldown"), interval=interface.interval)
+        self.decided = fresh("decided")
         self.types = {
             head.value: graph.channel(head.channel).stream.element for head in node.heads
         } | {head.tag: INT32 for head in node.heads if head.tag is not None}
@@ -117,8 +127,9 @@ class MachineModule:
         module = ast.HardwareModule(
             name=self.name,
             about=(f"One machine of {self.node.name}.",),
-            ports=ports_of_one(self.interface, self.space.values()),
+            ports=ports_of_one(self.interface),
             items=tuple(items),
+            parameters=parameters_of_space(self.node, self.space),
             shared=True,
         )
         return (*memories, module)
@@ -180,16 +191,12 @@ class MachineModule:
     def _control(self) -> list[ast.Item]:
         rules = self.rules.rules
         items: list[ast.Item] = [ast.Heading(text="what the present firing needs, and where")]
-        static = ExpressionWriter(names=self.state.start, identifiers=self.identifiers)
         for taking in self.interface.taking:
             name = taking.channel.name
             items.append(ast.variable(self.needs[name]))
             takers = any_of([rule for rule in rules if name in rule.rule.takes])
             items.append(ast.ContinuousAssignment(target=Name(name=self.needs[name]), value=takers))
-            where = flat(
-                tuple(static.index(i) for i in taking.channel.sink_index), taking.channel.shape
-            )
-            items.append(ast.ContinuousAssignment(target=Name(name=taking.at), value=where))
+            items += self._where(taking.at, taking.channel, taking.channel.sink_index)
         for sending in self.interface.sending:
             name = sending.channel.name
             items.append(ast.variable(self.offers[name]))
@@ -197,15 +204,21 @@ class MachineModule:
             items.append(
                 ast.ContinuousAssignment(target=Name(name=self.offers[name]), value=senders)
             )
-            where = flat(
-                tuple(static.index(i) for i in sending.channel.source_index), sending.channel.shape
-            )
-            items.append(ast.ContinuousAssignment(target=Name(name=sending.at), value=where))
+            items += self._where(sending.at, sending.channel, sending.channel.source_index)
         if self.interface.memory:
             items.append(
                 ast.ContinuousAssignment(target=Name(name=port.MOVED), value=self._moved())
             )
         return items
+
+    def _where(self, at: str | None, channel: Channel, index: tuple[Expr, ...]) -> list[ast.Item]:
+        """The element of a channel, where that depends on parameters."""
+        if at is None:
+            return []
+        static = ExpressionWriter(names=self.state.start, identifiers=self.identifiers)
+        where = flat(tuple(static.index(i) for i in index), channel.shape)
+        value = ast.Resize(bits=port.element_type(channel).width, value=where)
+        return [ast.ContinuousAssignment(target=Name(name=at), value=value)]
 
     def _moved(self) -> TargetExpression:
         """The bytes that the next rule moves."""
@@ -220,14 +233,14 @@ class MachineModule:
         fires = Name(name=port.FIRES)
         conditions: list[TargetExpression] = [
             Name(name=self.decided),
-            Binary(operator="==", left=Name(name=self.cooldown), right=number(0)),
+            *self.cooldown.conditions(),
         ]
         for sending in self.interface.sending:
             absent = ast.negation(Name(name=self.offers[sending.channel.name]))
             conditions.append(ast.either(absent, Name(name=sending.space)))
         items: list[ast.Item] = [
             ast.Heading(text="firing"),
-            ast.variable(self.cooldown, ast.WORD),
+            *self.cooldown.declarations(),
             ast.variable(self.decided),
             ast.ContinuousAssignment(
                 target=Name(name=self.decided), value=any_of(self.rules.rules)
@@ -310,7 +323,7 @@ class Effects:
     state: State
     rules: Sequence[RuleLogic]
     modules: Sequence[ast.HardwareModule]
-    cooldown: str
+    cooldown: Cooldown
     mode_type: ast.Bits
 
     def build(self) -> tuple[ast.Item, ...]:
@@ -421,14 +434,10 @@ class Effects:
         ]
 
     def _clocked(self, next_mode: str, ends: str) -> ast.Item:
-        state, cooldown = self.state, Name(name=self.cooldown)
-        one = number(1)
-        rest = Binary(operator="-", left=Name(name=port.INTERVAL), right=one)
-        less = Binary(operator="-", left=cooldown, right=one)
+        state = self.state
         fired: list[TargetStatement] = [
             ast.put(state.mode, Name(name=next_mode), clocked=True),
             ast.put(state.finished, Name(name=ends), clocked=True),
-            ast.put(cooldown, rest, clocked=True),
         ]
         for rule in self.rules:
             written = tuple(
@@ -443,22 +452,19 @@ class Effects:
             )
             if written:
                 fired.append(If(condition=Name(name=rule.taken), then=written))
-        waits = If(
-            condition=Binary(operator="!=", left=cooldown, right=number(0)),
-            then=(ast.put(cooldown, less, clocked=True),),
-        )
         first = Name(name=state.modes[self.node.modes[0].name])
         resets: list[TargetStatement] = [
             ast.put(state.mode, first, clocked=True),
             ast.put(state.finished, ast.FALSE, clocked=True),
-            ast.put(cooldown, number(0), clocked=True),
+            *self.cooldown.resets(),
         ]
         resets += [
             _started(register, state.files[register.name]) for register in self.node.registers
         ]
-        goes = If(condition=Name(name=port.FIRES), then=tuple(fired), otherwise=(waits,))
+        fires = Name(name=port.FIRES)
+        goes = (If(condition=fires, then=tuple(fired)), *self.cooldown.updates(fires))
         return ast.AlwaysFF(
-            body=(If(condition=Name(name=port.RESET), then=tuple(resets), otherwise=(goes,)),)
+            body=(If(condition=Name(name=port.RESET), then=tuple(resets), otherwise=goes),)
         )
 
 

@@ -10,7 +10,8 @@ design is deadlocked.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from t2s.backends.base import DeviceTimes
 from t2s.backends.text.expressions import (
@@ -29,7 +30,7 @@ from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.data_types import bits_of, signed_as, width_of
 from t2s.backends.verilog.faults import FaultFinder, FaultNames
-from t2s.backends.verilog.interfaces import Interface, SearchPort, StorePort
+from t2s.backends.verilog.interfaces import Interface, LoadPort, SearchPort, StorePort
 from t2s.backends.verilog.limits import Bounds
 from t2s.backends.verilog.top import AccessNames, NodeNames, SearchNames, Top
 from t2s.graph.graph import Tensor, TensorRole
@@ -71,11 +72,12 @@ class Testbench:
                 ("quiet", 100_000),
             )
         }
-        for channel, names in top.channels:
-            self._setting(names.latency, ast.WORD, timing.channels[channel.name].latency)
-            self._setting(names.capacity, ast.WORD, timing.channels[channel.name].capacity)
-        for interface, node in top.nodes:
-            self._setting(node.interval, ast.WORD, timing.intervals[interface.node.name])
+        if top.constants is None:
+            for channel, names in top.channels:
+                self._setting(names.latency, ast.WORD, timing.channels[channel.name].latency)
+                self._setting(names.capacity, ast.WORD, timing.channels[channel.name].capacity)
+            for interface, node in top.nodes:
+                self._setting(node.interval, ast.WORD, timing.intervals[interface.node.name])
         for parameter, text in zip(top.graph.parameters, top.parameters, strict=True):
             self._setting(text, bits_of(parameter.type), 0)
         self.memories = {
@@ -152,6 +154,8 @@ class Testbench:
         items += [
             ast.Declaration(variable=p.variable) for p in top.ports if p.variable.name not in known
         ]
+        if top.constants is not None:
+            items.append(ast.variable(top.done))
         state = self.state
         items += [
             ast.variable(n, ast.LONG) for n in (state.cycle, state.last_firing, state.last_store)
@@ -201,12 +205,17 @@ class Testbench:
         }
 
     def _design(self) -> ast.Instance:
-        names = [p.variable.name for p in self.top.ports]
-        return ast.Instance(
-            module=self.top.module,
-            name=self.top.identifiers.fresh("design"),
-            connections=tuple((name, Name(name=name)) for name in names),
+        top = self.top
+        connections = [(p.variable.name, Name(name=p.variable.name)) for p in top.ports]
+        design = ast.Instance(
+            module=top.module,
+            name=top.identifiers.fresh("design"),
+            connections=tuple(connections),
         )
+        if top.constants is None:
+            return design
+        starts = ((top.start, ast.TRUE), (top.done, Name(name=top.done)))
+        return replace(design, module=top.chip, connections=(*connections, *starts))
 
     # ------------------------------------------------------------------------------- counting
 
@@ -269,7 +278,7 @@ class Testbench:
             timed = [
                 _of(access.enable)
                 for store, access in zip(interface.stores, names.stores, strict=True)
-                if store.timed
+                if store.timed and not interface.plan.chip
             ]
             if timed:
                 stored = ast.either(*timed)
@@ -278,6 +287,7 @@ class Testbench:
             body.append(
                 ast.UnrolledFor(variable=P, count=interface.node.place_count, body=(fired,))
             )
+        body += self._late_stores()
         limit, quiet = Name(name=self.option["max_cycles"]), Name(name=self.option["quiet"])
         over = ast.both(
             Binary(operator="!=", left=limit, right=LONG_ZERO),
@@ -287,6 +297,8 @@ class Testbench:
         done = ast.negation(Name(name=state.running))
         if any(_is_endless(interface) for interface, _ in self.top.nodes):
             done = ast.both(done, still)
+        elif self.top.constants is not None:
+            done = ast.both(done, Name(name=self.top.done))
         ends = If(
             condition=done,
             then=self._end(1),
@@ -302,6 +314,26 @@ class Testbench:
             failed = Binary(operator="!=", left=Name(name=self.faults.names.kind), right=ZERO)
             ends = If(condition=failed, then=self._fail(), otherwise=(ends,))
         return (*body, ends)
+
+    def _stores_of_chips(self) -> list[tuple[int, str, int]]:
+        """Stage, enable and number of PEs of the timed stores that say when they happen."""
+        return [
+            (store.stage, access.enable, interface.node.place_count)
+            for interface, names in self.top.nodes
+            for store, access in zip(interface.stores, names.stores, strict=True)
+            if store.timed and interface.plan.chip
+        ]
+
+    def _late_stores(self) -> list[TargetStatement]:
+        """The last firing that stores; of the stores of one cycle the latest firing comes last."""
+        last, cycle = Name(name=self.state.last_store), Name(name=self.state.cycle)
+        statements: list[TargetStatement] = []
+        for stage, enable, count in sorted(self._stores_of_chips(), key=lambda s: -s[0]):
+            fired = Binary(operator="-", left=cycle, right=number(stage)) if stage else cycle
+            later = Binary(operator=">", left=fired, right=last)
+            stored = If(condition=ast.both(_of(enable), later), then=(_later(last, fired),))
+            statements.append(ast.UnrolledFor(variable=P, count=count, body=(stored,)))
+        return statements
 
     def _fail(self) -> tuple[TargetStatement, ...]:
         names = (self.state.cycle, *self.faults.names.all)
@@ -324,7 +356,7 @@ class Testbench:
         for (interface, _), counts in zip(self.top.nodes, self.counts, strict=True):
             line = _show("t2s pe %0d %0d %0d", *(_of(name) for name in counts))
             body.append(ast.UnrolledFor(variable=P, count=interface.node.place_count, body=(line,)))
-        for channel, names in self.top.channels:
+        for channel, names in self.top.channels if self.top.constants is None else ():
             line = _show("t2s held %0d", _at(names.held))
             body.append(ast.UnrolledFor(variable=AT, count=channel.element_count, body=(line,)))
         for tensor in self.top.graph.tensors:
@@ -394,23 +426,36 @@ class MemoryModel:
         for interface, names in self.top.nodes:
             count = interface.node.place_count
             for load, access in zip(interface.loads, names.loads, strict=True):
-                memory = self.arrays[load.tensor.name]
-                moves = _lanes(load.type, access, memory, reads=True)
-                items.append(
-                    ast.AlwaysComb(body=(ast.UnrolledFor(variable=P, count=count, body=moves),))
-                )
+                items += self._load(load, access, count, interface.plan.load_latency)
             for search, signals in zip(interface.searches, names.searches, strict=True):
                 items += self._search(search, signals, count)
             for store, access in zip(interface.stores, names.stores, strict=True):
                 moves = (*self._grow(store, access), *self._write(store, access))
-                whether = ast.both(
-                    ast.negation(Name(name=port.RESET)), _of(names.fires), _of(access.enable)
-                )
+                fires = [] if interface.plan.chip else [_of(names.fires)]
+                whether = ast.both(ast.negation(Name(name=port.RESET)), *fires, _of(access.enable))
                 guarded = If(condition=whether, then=moves)
                 writes.append(ast.UnrolledFor(variable=P, count=count, body=(guarded,)))
         if writes:
             items.append(ast.AlwaysFF(body=tuple(writes)))
         return tuple(items)
+
+    def _load(
+        self, load: LoadPort, access: AccessNames, count: int, latency: int
+    ) -> list[ast.Item]:
+        """What a load reads, and the registers through which it comes later."""
+        fresh = self.top.identifiers.fresh
+        names = [fresh(f"{access.data}_{cycle}") for cycle in range(latency)] + [access.data]
+        now = replace(access, data=names[0])
+        moves = _lanes(load.type, now, self.arrays[load.tensor.name], reads=True)
+        items: list[ast.Item] = [ast.variable(name, load.type, count) for name in names[:-1]]
+        items.append(ast.AlwaysComb(body=(ast.UnrolledFor(variable=P, count=count, body=moves),)))
+        if latency:
+            delays = tuple(
+                ast.put(_of(after), _of(before), clocked=True) for before, after in pairwise(names)
+            )
+            loop = ast.UnrolledFor(variable=P, count=count, body=delays)
+            items.append(ast.AlwaysFF(body=(loop,)))
+        return items
 
     def _write(self, store: StorePort, access: AccessNames) -> tuple[TargetStatement, ...]:
         return _lanes(store.type, access, self.arrays[store.tensor.name], reads=False)

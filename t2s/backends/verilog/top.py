@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from t2s.backends.base import ChannelTimes
+from t2s.backends.base import ChannelTimes, DeviceTimes
 from t2s.backends.text.expressions import (
     Name,
     number,
@@ -16,14 +16,21 @@ from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.data_types import bits_of, signal_names
 from t2s.backends.verilog.interfaces import FAULT_TYPE, Interface, interface_of, token_bits
 from t2s.backends.verilog.limits import Bounds
+from t2s.backends.verilog.stages import AT_ONCE, plan_of
+from t2s.backends.verilog.storage import most_tokens
+from t2s.backends.verilog.technology import GENERIC, Technology
 from t2s.graph.graph import Channel, Graph
+from t2s.graph.nodes import Machine
 
 Fresh = Callable[[str], str]
 
 MOST_TOKENS = 1 << 16
 """Room of an emitted FIFO at most, in tokens; one that takes more than that fails."""
 
-LIBRARY = ("fifo", "operators", "floats", "stalls", "testbench", "top")
+LIBRARY = (
+    *("fifo", "adjustable_fifo", "delay", "multiply", "accumulate", "CCU2C", "MULT18X18D"),
+    *("operators", "floats", "stalls", "testbench", "top", "chip", "ecp5_cells", "ecp5_models"),
+)
 """Modules and packages that are the same in every design."""
 
 
@@ -83,10 +90,18 @@ class ChannelNames:
 
 @dataclass(frozen=True, kw_only=True)
 class Top:
-    """All names that the modules around the nodes need."""
+    """All names that the modules around the nodes need.
+
+    ``constants`` are the times of the device for which the design is built; ``None`` makes them
+    inputs.  ``chip`` is the module that starts the design, with ports ``start`` and ``done``.
+    """
 
     graph: Graph
+    constants: DeviceTimes | None
     module: str
+    chip: str
+    start: str
+    done: str
     nodes: tuple[tuple[Interface, NodeNames], ...]
     channels: tuple[tuple[Channel, ChannelNames], ...]
     parameters: tuple[str, ...]
@@ -98,7 +113,7 @@ class Top:
         ports = [ast.input_port(port.CLOCK), ast.input_port(port.RESET)]
         for parameter, text in zip(self.graph.parameters, self.parameters, strict=True):
             ports.append(ast.input_port(text, bits_of(parameter.type)))
-        for channel, names in self.channels:
+        for channel, names in self.channels if self.constants is None else ():
             ports += [
                 ast.input_port(names.latency, ast.WORD),
                 ast.input_port(names.capacity, ast.WORD),
@@ -111,22 +126,20 @@ class Top:
 
 def _node_ports(interface: Interface, names: NodeNames) -> list[ast.ModulePort]:
     places = interface.node.place_count
-    ports = [
-        ast.input_port(names.interval, ast.WORD),
-        ast.output_port(names.fires, ast.BIT, places),
-    ]
+    ports = [] if interface.interval else [ast.input_port(names.interval, ast.WORD)]
+    ports.append(ast.output_port(names.fires, ast.BIT, places))
     ports.append(ast.output_port(names.finished, ast.BIT, places))
     if interface.memory:
         ports += [
             ast.output_port(names.ready, ast.BIT, places),
-            ast.output_port(names.moved, ast.WORD, places),
+            ast.output_port(names.moved, interface.moved_type, places),
         ]
         ports.append(ast.input_port(names.granted, ast.BIT, places))
     for load, access in zip(interface.loads, names.loads, strict=True):
-        ports += _access(access, places)
+        ports += _access(access, load.address_type, places)
         ports.append(ast.input_port(access.data, load.type, places))
     for store, access in zip(interface.stores, names.stores, strict=True):
-        ports += _access(access, places)
+        ports += _access(access, store.address_type, places)
         ports.append(ast.output_port(access.data, store.type, places))
     for search, signals in zip(interface.searches, names.searches, strict=True):
         ports += [
@@ -143,24 +156,42 @@ def _node_ports(interface: Interface, names: NodeNames) -> list[ast.ModulePort]:
     return ports
 
 
-def _access(access: AccessNames, places: int) -> list[ast.ModulePort]:
+def _access(access: AccessNames, address: ast.Bits, places: int) -> list[ast.ModulePort]:
     return [
         ast.output_port(access.enable, ast.BIT, places),
-        ast.output_port(access.address, ast.WORD, places),
+        ast.output_port(access.address, address, places),
     ]
 
 
-def top_of(graph: Graph) -> Top:
-    """The names of a design."""
+def top_of(
+    graph: Graph, constants: DeviceTimes | None = None, technology: Technology = GENERIC
+) -> Top:
+    """The names of a design, with ``constants`` or with inputs in their place."""
     modules = signal_names(LIBRARY)
-    interfaces = tuple(interface_of(graph, node) for node in graph.nodes)
+    intervals = {} if constants is None else constants.intervals
+    interfaces = tuple(
+        interface_of(
+            graph,
+            node,
+            interval=intervals.get(node.name),
+            plan=AT_ONCE
+            if constants is None or isinstance(node, Machine)
+            else plan_of(graph, node, constants, technology),
+        )
+        for node in graph.nodes
+    )
     nodes = {node.name: modules.fresh(node.name) for node in graph.nodes}
     module = modules.fresh(f"{graph.name}_top")
-    identifiers = signal_names((*LIBRARY, module, *nodes.values(), port.CLOCK, port.RESET))
+    chip = modules.fresh(f"{graph.name}_chip")
+    identifiers = signal_names((*LIBRARY, module, chip, *nodes.values(), port.CLOCK, port.RESET))
     fresh = identifiers.fresh
     return Top(
         graph=graph,
+        constants=constants,
         module=module,
+        chip=chip,
+        start=fresh("start"),
+        done=fresh("done"),
         parameters=tuple(fresh(parameter.name) for parameter in graph.parameters),
         channels=tuple((channel, _channel_names(channel, fresh)) for channel in graph.channels),
         nodes=tuple(
@@ -226,7 +257,7 @@ def top_module(top: Top, bounds: Bounds) -> ast.HardwareModule:
     """The module of the design; ``bounds`` sizes the FIFOs."""
     items: list[ast.Item] = []
     for channel, names in top.channels:
-        items += _fifos(channel, names, bounds.channels[channel.name])
+        items += _fifos(channel, names, bounds.channels[channel.name], top)
     channels = {channel.name: names for channel, names in top.channels}
     parameters = dict(zip((p.name for p in top.graph.parameters), top.parameters, strict=True))
     items += [_node(interface, node, channels, parameters) for interface, node in top.nodes]
@@ -235,17 +266,16 @@ def top_module(top: Top, bounds: Bounds) -> ast.HardwareModule:
         about=(
             f"The design {top.graph.name}.",
             "",
-            "Latencies, capacities and intervals are constants of a chip, in cycles and tokens.",
-            "A node fires when memory grants the access for which it is ready; what is read has to",
-            "be there in the same cycle, or the pipeline that the latency of the channels behind",
-            "it stands for has to begin with that of the memory.",
+            "Latencies, capacities and intervals are in cycles and tokens.",
+            "A node fires when memory grants the access for which it is ready.",
         ),
         ports=top.ports,
         items=tuple(items),
     )
 
 
-def _fifos(channel: Channel, names: ChannelNames, bound: ChannelTimes) -> list[ast.Item]:
+def _fifos(channel: Channel, names: ChannelNames, bound: ChannelTimes, top: Top) -> list[ast.Item]:
+    constants = top.constants
     type, count = token_bits(channel), channel.element_count
     wires: list[tuple[str, ast.Bits]] = [
         (names.push, ast.BIT),
@@ -254,27 +284,44 @@ def _fifos(channel: Channel, names: ChannelNames, bound: ChannelTimes) -> list[a
     ]
     wires += [(names.pop, ast.BIT), (names.valid, ast.BIT), (names.token, type)]
     at = Name(name="at")
+    connections = [
+        (port.CLOCK, Name(name=port.CLOCK)),
+        (port.RESET, Name(name=port.RESET)),
+        ("push", ast.element(names.push, at)),
+        ("value", ast.element(names.value, at)),
+        ("space", ast.element(names.space, at)),
+        ("pop", ast.element(names.pop, at)),
+        ("valid", ast.element(names.valid, at)),
+        ("token", ast.element(names.token, at)),
+    ]
+    if constants is None:
+        connections += [
+            ("latency", Name(name=names.latency)),
+            ("capacity", Name(name=names.capacity)),
+            ("held", ast.element(names.held, at)),
+        ]
+        sizes = {
+            "STORAGE": min(bound.capacity, MOST_TOKENS),
+            "PIPELINE": max(1, bound.latency - 1),
+        }
+    else:
+        times = constants.channels[channel.name]
+        late = next(
+            interface.plan.late.get(channel.name, 0)
+            for interface, _ in top.nodes
+            if interface.node.name == channel.source
+        )
+        tokens = most_tokens(top.graph, channel)
+        capacity = times.capacity if tokens is None else max(1, min(times.capacity, tokens))
+        sizes = {"LATENCY": times.latency, "CAPACITY": capacity, "LATE": late}
     instance = ast.Instance(
-        module="fifo",
+        module="adjustable_fifo" if constants is None else "fifo",
         name="one",
         parameters=(
             ("WIDTH", number(type.total)),
-            ("STORAGE", number(min(bound.capacity, MOST_TOKENS))),
-            ("PIPELINE", number(max(1, bound.latency - 1))),
+            *((name, number(size)) for name, size in sizes.items()),
         ),
-        connections=(
-            (port.CLOCK, Name(name=port.CLOCK)),
-            (port.RESET, Name(name=port.RESET)),
-            ("latency", Name(name=names.latency)),
-            ("capacity", Name(name=names.capacity)),
-            ("push", ast.element(names.push, at)),
-            ("value", ast.element(names.value, at)),
-            ("space", ast.element(names.space, at)),
-            ("pop", ast.element(names.pop, at)),
-            ("valid", ast.element(names.valid, at)),
-            ("token", ast.element(names.token, at)),
-            ("held", ast.element(names.held, at)),
-        ),
+        connections=tuple(connections),
     )
     label = names.fifos
     return [
@@ -289,7 +336,9 @@ def _node(
     channels: dict[str, ChannelNames],
     parameters: dict[str, str],
 ) -> ast.Instance:
-    pairs = [(port.CLOCK, port.CLOCK), (port.RESET, port.RESET), (port.INTERVAL, names.interval)]
+    pairs = [(port.CLOCK, port.CLOCK), (port.RESET, port.RESET)]
+    if interface.interval is None:
+        pairs.append((port.INTERVAL, names.interval))
     pairs += [(text, parameters[parameter.name]) for parameter, text in interface.parameters]
     for taking in interface.taking:
         ends = channels[taking.channel.name]

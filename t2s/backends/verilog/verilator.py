@@ -24,6 +24,7 @@ from t2s.backends.verilog.data_types import hexadecimal, memory_of, read_back
 from t2s.backends.verilog.emit import files_of
 from t2s.backends.verilog.faults import fault_text
 from t2s.backends.verilog.limits import Bounds
+from t2s.backends.verilog.technology import GENERIC, Technology
 from t2s.backends.verilog.testbench import Testbench
 from t2s.backends.verilog.top import top_of
 from t2s.core.errors import InternalError, UserError
@@ -53,7 +54,7 @@ class HardwareResult:
     cycles: the cycle of the last firing, or of the completion of the last store if that is later.
     outputs: output tensors by name.
     firings, first, last: per PE in program order: how often it fired, and in which cycles.
-    held: tokens left in every channel element.
+    held: tokens left in every channel element; empty for hardware with constants.
     fault: the fault of a machine, if that ended the run.
     """
 
@@ -77,11 +78,16 @@ def verilator_available() -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class HardwareModel:
-    """A design built by Verilator, for runs with any timing within its bounds."""
+    """A design built by Verilator, for runs with any timing within its bounds.
+
+    With ``constants`` the channels and intervals of all runs are those.
+    """
 
     graph: Graph
     bounds: Bounds
     folder: Path
+    constants: DeviceTimes | None = None
+    technology: Technology = GENERIC
     waves: WaveFormat | None = None
 
     @property
@@ -105,7 +111,7 @@ class HardwareModel:
         ``cycles`` are the first and the last cycle of the waveforms, if there are any.
         Raises ``VerilationError`` if the run is not done after ``time_limit`` seconds.
         """
-        bench = Testbench(top_of(self.graph), timing, self.bounds)
+        bench = Testbench(top_of(self.graph, self.constants, self.technology), timing, self.bounds)
         self._check(timing)
         settings = _timing_options(bench, timing, stalling, max_cycles)
         options = {name: str(value) for name, value in settings}
@@ -130,6 +136,11 @@ class HardwareModel:
         return self._result(bench, [line.split()[1:] for line in lines if line[:4] == "t2s "])
 
     def _check(self, timing: DeviceTimes) -> None:
+        if self.constants is not None and (self.constants.channels, self.constants.intervals) != (
+            timing.channels,
+            timing.intervals,
+        ):
+            raise InternalError("the hardware was built with other constants")
         for name, channel in timing.channels.items():
             most = self.bounds.channels[name]
             if channel.latency > most.latency or channel.capacity > most.capacity:
@@ -179,15 +190,46 @@ def build_hardware(
     *,
     runtime: Path | None = None,
     waves: WaveFormat | None = None,
+    constant: bool = False,
+    technology: Technology = GENERIC,
 ) -> HardwareModel:
     """Emit a design into ``folder`` and build its simulation there.
 
+    With ``constant`` the hardware is that of a chip of a technology with ``timing``, for runs with
+    these times.
     ``runtime`` is a folder for the part that all builds share (default: ``folder``); ``waves`` is
     the format of waveforms, if there are to be any.
     Raises ``UnsupportedError`` for what the backend cannot emit, and ``VerilationError`` if
     Verilator or a C++ compiler is missing, or fails.
     """
-    files = files_of(graph, timing, bounds)
+    files = files_of(graph, timing, bounds, constant=constant, technology=technology)
+    return build_files(
+        graph,
+        bounds,
+        folder,
+        files,
+        runtime=runtime,
+        waves=waves,
+        constants=timing if constant else None,
+        technology=technology,
+    )
+
+
+def build_files(
+    graph: Graph,
+    bounds: Bounds,
+    folder: Path,
+    files: Mapping[str, str],
+    *,
+    runtime: Path | None = None,
+    waves: WaveFormat | None = None,
+    constants: DeviceTimes | None = None,
+    technology: Technology = GENERIC,
+) -> HardwareModel:
+    """Build a simulation of files, with a testbench of the design, in ``folder``.
+
+    Those in Verilog are read in their order; see ``build_hardware``.
+    """
     folder = folder.resolve()  # Verilator and g++ run inside of it
     tools = find_tools()
     if isinstance(tools, str):
@@ -198,10 +240,17 @@ def build_hardware(
             "comes with build-essential",
         )
     write_texts(folder, files)
-    sources = [name for name in files if name[-3:] == ".sv"]
+    sources = [name for name in files if Path(name).suffix in (".sv", ".v")]
     shared = folder if runtime is None else runtime.resolve()
     compile_hardware(graph, tools, folder, shared, sources, waves)
-    return HardwareModel(graph=graph, bounds=bounds, folder=folder, waves=waves)
+    return HardwareModel(
+        graph=graph,
+        bounds=bounds,
+        folder=folder,
+        constants=constants,
+        technology=technology,
+        waves=waves,
+    )
 
 
 def verilate(

@@ -215,17 +215,22 @@ class Generate(Item):
 class HardwareModule:
     """A module; ``about`` is the comment before it.
 
-    ``shared`` keeps a simulator from copying the module into every place that uses it.
+    ``parameters`` are integers with their defaults.  ``shared`` keeps a simulator from copying the
+    module into every place that uses it.
     """
 
     name: str
     about: tuple[str, ...]
     ports: tuple[ModulePort, ...]
     items: tuple[Item, ...]
+    parameters: tuple[tuple[str, int], ...] = ()
     shared: bool = False
 
 
 # ------------------------------------------------------------------------------------ shorthand
+
+OPEN = Literal(text="")
+"""No connection of an output."""
 
 TRUE, FALSE = Literal(text="1'b1"), Literal(text="1'b0")
 ZEROS = Literal(text="'0")
@@ -309,7 +314,8 @@ def print_modules(modules: tuple[HardwareModule, ...]) -> str:
 
 def _module(module: HardwareModule) -> Iterator[str]:
     yield from (f"// {one_line(line)}".rstrip() for line in module.about)
-    yield f"module {module.name} ("
+    parameters = ", ".join(f"parameter int {name} = {value}" for name, value in module.parameters)
+    yield f"module {module.name} {f'#({parameters}) ' if parameters else ''}("
     for position, port in enumerate(module.ports):
         yield f"{_INDENT}{_port(port)}" + ("," if position < len(module.ports) - 1 else "")
     yield ");"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from t2s.backends.kernels.child import run_child, written
 from t2s.backends.kernels.design import DEEPEST, UNLIMITED
 from t2s.backends.vitis_hls.top import TopDesign
+from t2s.core.child import run_child, written
 from t2s.core.errors import UserError
 from t2s.core.ops import Array
 from t2s.graph.arrays import outputs_of, pack

@@ -6,12 +6,11 @@ module source_pe (
   input logic xs_space,
   output logic xs_push,
   output logic [39:0] xs_value,
-  output logic [31:0] xs_to,
   output logic x_read,
   output logic [31:0] x_read_address,
   input logic signed [31:0] x_read_data,
   output logic ready,
-  output logic [31:0] moved,
+  output logic [2:0] moved,
   input logic granted,
   output logic [2:0] fault,
   output logic fires,
@@ -50,7 +49,6 @@ module source_pe (
   // what the present firing needs, and where
   logic sends_xs;
   assign sends_xs = rule_next || rule_stop || rule_done;
-  assign xs_to = 0;
   assign moved = (rule_next || rule_stop) ? 4 : 0;
 
   // firing
@@ -100,15 +98,19 @@ module source_pe (
       finished <= 1'b0;
       cooldown <= 0;
       at <= '0;
-    end else if (fires) begin
-      mode <= next_mode;
-      finished <= ends;
-      cooldown <= interval - 1;
-      if (rule_next) begin
-        at <= next_at;
+    end else begin
+      if (fires) begin
+        mode <= next_mode;
+        finished <= ends;
+        if (rule_next) begin
+          at <= next_at;
+        end
       end
-    end else if (cooldown != 0) begin
-      cooldown <= cooldown - 1;
+      if (fires) begin
+        cooldown <= interval - 1;
+      end else if (cooldown != 0) begin
+        cooldown <= 32'(cooldown - 1);
+      end
     end
   end
 endmodule
@@ -125,49 +127,29 @@ module source (
   output logic [31:0] x_read_address [1],
   input logic signed [31:0] x_read_data [1],
   output logic ready [1],
-  output logic [31:0] moved [1],
+  output logic [2:0] moved [1],
   input logic granted [1],
   output logic [2:0] fault [1],
   output logic fires [1],
   output logic finished [1]
 );
-  logic [31:0] pe_xs_to [1];
-  logic pe_xs_push [1];
-  logic [39:0] pe_xs_value [1];
-  for (genvar pe = 0; pe < 1; pe++) begin : place
-    source_pe one (
-      .clock,
-      .reset,
-      .interval,
-      .xs_to(pe_xs_to[pe]),
-      .xs_push(pe_xs_push[pe]),
-      .xs_value(pe_xs_value[pe]),
-      .xs_space(xs_space[pe_xs_to[pe]]),
-      .x_read(x_read[pe]),
-      .x_read_address(x_read_address[pe]),
-      .x_read_data(x_read_data[pe]),
-      .ready(ready[pe]),
-      .moved(moved[pe]),
-      .granted(granted[pe]),
-      .fault(fault[pe]),
-      .fires(fires[pe]),
-      .finished(finished[pe])
-    );
-  end
-
-  // from PEs to channels
-  always_comb begin
-    for (int at = 0; at < 1; at++) begin
-      xs_push[at] = 1'b0;
-      xs_value[at] = '0;
-    end
-    for (int pe = 0; pe < 1; pe++) begin
-      if (pe_xs_push[pe]) begin
-        xs_push[pe_xs_to[pe]] = pe_xs_push[pe];
-        xs_value[pe_xs_to[pe]] = pe_xs_value[pe];
-      end
-    end
-  end
+  source_pe pe (
+    .clock,
+    .reset,
+    .interval,
+    .xs_space(xs_space[0]),
+    .xs_push(xs_push[0]),
+    .xs_value(xs_value[0]),
+    .fires(fires[0]),
+    .finished(finished[0]),
+    .x_read(x_read[0]),
+    .x_read_address(x_read_address[0]),
+    .x_read_data(x_read_data[0]),
+    .ready(ready[0]),
+    .moved(moved[0]),
+    .granted(granted[0]),
+    .fault(fault[0])
+  );
 endmodule
 
 // One machine of sink.
@@ -178,12 +160,11 @@ module sink_pe (
   input logic xs_valid,
   input logic [39:0] xs_token,
   output logic xs_pop,
-  output logic [31:0] xs_from,
   output logic y_write,
   output logic [31:0] y_write_address,
   output logic signed [31:0] y_write_data,
   output logic ready,
-  output logic [31:0] moved,
+  output logic [2:0] moved,
   input logic granted,
   output logic [2:0] fault,
   output logic fires,
@@ -226,7 +207,6 @@ module sink_pe (
   // what the present firing needs, and where
   logic takes_xs;
   assign takes_xs = rule_store || rule_skip || rule_end;
-  assign xs_from = 0;
   assign moved = rule_store ? 4 : 0;
 
   // firing
@@ -261,15 +241,19 @@ module sink_pe (
       finished <= 1'b0;
       cooldown <= 0;
       place <= '0;
-    end else if (fires) begin
-      mode <= next_mode;
-      finished <= ends;
-      cooldown <= interval - 1;
-      if (rule_store) begin
-        place <= store_place;
+    end else begin
+      if (fires) begin
+        mode <= next_mode;
+        finished <= ends;
+        if (rule_store) begin
+          place <= store_place;
+        end
       end
-    end else if (cooldown != 0) begin
-      cooldown <= cooldown - 1;
+      if (fires) begin
+        cooldown <= interval - 1;
+      end else if (cooldown != 0) begin
+        cooldown <= 32'(cooldown - 1);
+      end
     end
   end
 endmodule
@@ -286,44 +270,27 @@ module sink (
   output logic [31:0] y_write_address [1],
   output logic signed [31:0] y_write_data [1],
   output logic ready [1],
-  output logic [31:0] moved [1],
+  output logic [2:0] moved [1],
   input logic granted [1],
   output logic [2:0] fault [1],
   output logic fires [1],
   output logic finished [1]
 );
-  logic [31:0] pe_xs_from [1];
-  logic pe_xs_pop [1];
-  for (genvar pe = 0; pe < 1; pe++) begin : place
-    sink_pe one (
-      .clock,
-      .reset,
-      .interval,
-      .xs_from(pe_xs_from[pe]),
-      .xs_pop(pe_xs_pop[pe]),
-      .xs_valid(xs_valid[pe_xs_from[pe]]),
-      .xs_token(xs_token[pe_xs_from[pe]]),
-      .y_write(y_write[pe]),
-      .y_write_address(y_write_address[pe]),
-      .y_write_data(y_write_data[pe]),
-      .ready(ready[pe]),
-      .moved(moved[pe]),
-      .granted(granted[pe]),
-      .fault(fault[pe]),
-      .fires(fires[pe]),
-      .finished(finished[pe])
-    );
-  end
-
-  // from PEs to channels
-  always_comb begin
-    for (int at = 0; at < 1; at++) begin
-      xs_pop[at] = 1'b0;
-    end
-    for (int pe = 0; pe < 1; pe++) begin
-      if (pe_xs_pop[pe]) begin
-        xs_pop[pe_xs_from[pe]] = pe_xs_pop[pe];
-      end
-    end
-  end
+  sink_pe pe (
+    .clock,
+    .reset,
+    .interval,
+    .xs_valid(xs_valid[0]),
+    .xs_token(xs_token[0]),
+    .xs_pop(xs_pop[0]),
+    .fires(fires[0]),
+    .finished(finished[0]),
+    .y_write(y_write[0]),
+    .y_write_address(y_write_address[0]),
+    .y_write_data(y_write_data[0]),
+    .ready(ready[0]),
+    .moved(moved[0]),
+    .granted(granted[0]),
+    .fault(fault[0])
+  );
 endmodule

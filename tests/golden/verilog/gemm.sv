@@ -3,48 +3,33 @@ module C_pe (
   input logic clock,
   input logic reset,
   input logic [31:0] interval,
-  input logic signed [31:0] ii,
-  input logic signed [31:0] jj,
   input logic A_in_valid,
   input logic signed [31:0] A_in_token,
   output logic A_in_pop,
-  output logic [31:0] A_in_from,
-  input logic A_pass_valid,
-  input logic signed [31:0] A_pass_token,
-  output logic A_pass_pop,
-  output logic [31:0] A_pass_from,
   input logic B_in_valid,
   input logic signed [31:0] B_in_token,
   output logic B_in_pop,
-  output logic [31:0] B_in_from,
-  input logic B_pass_valid,
-  input logic signed [31:0] B_pass_token,
-  output logic B_pass_pop,
-  output logic [31:0] B_pass_from,
   input logic A_pass_space,
   output logic A_pass_push,
   output logic signed [31:0] A_pass_value,
-  output logic [31:0] A_pass_to,
   input logic B_pass_space,
   output logic B_pass_push,
   output logic signed [31:0] B_pass_value,
-  output logic [31:0] B_pass_to,
   input logic C_out_space,
   output logic C_out_push,
   output logic signed [31:0] C_out_value,
-  output logic [31:0] C_out_to,
   output logic fires,
   output logic finished
 );
   /*verilator no_inline_module*/
 
   // loop counters
-  logic signed [31:0] k;
-  logic signed [31:0] ti;
-  logic signed [31:0] tj;
-  logic signed [31:0] next_k;
-  logic signed [31:0] next_ti;
-  logic signed [31:0] next_tj;
+  logic [1:0] k;
+  logic ti;
+  logic tj;
+  logic [1:0] next_k;
+  logic next_ti;
+  logic next_tj;
   logic finishes;
   always_comb begin
     next_k = k;
@@ -55,14 +40,14 @@ module C_pe (
       next_k = 0;
       next_ti = 0;
       next_tj = 0;
-      finishes = !1'b1 || 3 <= 0 || 1 <= 0 || 1 <= 0;
-    end else if (32'(tj + 1) < 1) begin
-      next_tj = 32'(tj + 1);
-    end else if (32'(ti + 1) < 1) begin
-      next_ti = 32'(ti + 1);
+      finishes = 1'b0;
+    end else if ($signed(32'(tj)) != 0) begin
+      next_tj = 1'(tj + 1);
+    end else if ($signed(32'(ti)) != 0) begin
+      next_ti = 1'(ti + 1);
       next_tj = 0;
-    end else if (32'(k + 1) < 3) begin
-      next_k = 32'(k + 1);
+    end else if ($signed(32'(k)) != 2) begin
+      next_k = 2'(k + 1);
       next_ti = 0;
       next_tj = 0;
     end else begin
@@ -71,28 +56,9 @@ module C_pe (
   end
 
   // what the present firing needs, and where
-  logic takes_A_in;
-  logic takes_A_pass;
-  logic takes_B_in;
-  logic takes_B_pass;
-  logic sends_A_pass;
-  logic sends_B_pass;
   logic sends_C_out;
   always_comb begin
-    takes_A_in = jj == 0;
-    A_in_from = takes_A_in ? ii : 0;
-    takes_A_pass = jj > 0;
-    A_pass_from = takes_A_pass ? 32'(ii * 2 + jj) : 0;
-    takes_B_in = ii == 0;
-    B_in_from = takes_B_in ? jj : 0;
-    takes_B_pass = ii > 0;
-    B_pass_from = takes_B_pass ? 32'(ii * 2 + jj) : 0;
-    sends_A_pass = jj < 1;
-    A_pass_to = sends_A_pass ? 32'(ii * 2 + 32'(jj + 1)) : 0;
-    sends_B_pass = ii < 1;
-    B_pass_to = sends_B_pass ? 32'(32'(ii + 1) * 2 + jj) : 0;
-    sends_C_out = k == 2;
-    C_out_to = sends_C_out ? 32'(ii * 2 + jj) : 0;
+    sends_C_out = $signed(32'(k)) == 2;
   end
 
   // firing
@@ -100,23 +66,19 @@ module C_pe (
   assign fires =
     !finished
     && cooldown == 0
-    && (!takes_A_in || A_in_valid)
-    && (!takes_A_pass || A_pass_valid)
-    && (!takes_B_in || B_in_valid)
-    && (!takes_B_pass || B_pass_valid)
-    && (!sends_A_pass || A_pass_space)
-    && (!sends_B_pass || B_pass_space)
+    && A_in_valid
+    && B_in_valid
+    && A_pass_space
+    && B_pass_space
     && (!sends_C_out || C_out_space);
-  assign A_in_pop = fires && takes_A_in;
-  assign A_pass_pop = fires && takes_A_pass;
-  assign B_in_pop = fires && takes_B_in;
-  assign B_pass_pop = fires && takes_B_pass;
-  assign A_pass_push = fires && sends_A_pass;
-  assign B_pass_push = fires && sends_B_pass;
+  assign A_in_pop = fires;
+  assign B_in_pop = fires;
+  assign A_pass_push = fires;
+  assign B_pass_push = fires;
   assign C_out_push = fires && sends_C_out;
 
   // datapath
-  logic signed [31:0] accumulator [1];
+  logic signed [31:0] accumulator;
   logic signed [31:0] a0;
   logic signed [31:0] a1;
   logic signed [31:0] a;
@@ -126,21 +88,19 @@ module C_pe (
   logic signed [31:0] previous;
   logic signed [31:0] total;
   logic accumulator_write;
-  logic [31:0] accumulator_at;
   logic signed [31:0] accumulator_value;
   always_comb begin
-    a0 = takes_A_in ? A_in_token : '0;
-    a1 = takes_A_pass ? A_pass_token : '0;
-    a = jj == 0 ? a0 : a1;
-    b0 = takes_B_in ? B_in_token : '0;
-    b1 = takes_B_pass ? B_pass_token : '0;
-    b = ii == 0 ? b0 : b1;
+    a0 = A_in_token;
+    a1 = 0;
+    a = a0;
+    b0 = B_in_token;
+    b1 = 0;
+    b = b0;
     A_pass_value = a;
     B_pass_value = b;
-    previous = accumulator[32'(ti * 1 + tj)];
-    total = 32'((k == 0 ? 0 : previous) + 32'(a * b));
+    previous = accumulator;
+    total = 32'(($signed(32'(k)) == 0 ? 0 : previous) + 32'(a * b));
     accumulator_write = 1'b1;
-    accumulator_at = 32'(ti * 1 + tj);
     accumulator_value = total;
     C_out_value = total;
   end
@@ -156,18 +116,380 @@ module C_pe (
     if (fires) begin
       cooldown <= interval - 1;
     end else if (cooldown != 0) begin
-      cooldown <= cooldown - 1;
+      cooldown <= 32'(cooldown - 1);
     end
-    if (fires) begin
-      if (accumulator_write) begin
-        accumulator[accumulator_at] <= accumulator_value;
-      end
+    if (fires && accumulator_write) begin
+      accumulator <= accumulator_value;
     end
     if (reset) begin
       cooldown <= 0;
-      for (int at = 0; at < 1; at++) begin
-        accumulator[at] <= '0;
-      end
+      accumulator <= '0;
+    end
+  end
+endmodule
+
+// One PE of C.
+module C_pe_2 (
+  input logic clock,
+  input logic reset,
+  input logic [31:0] interval,
+  input logic A_pass_valid,
+  input logic signed [31:0] A_pass_token,
+  output logic A_pass_pop,
+  input logic B_in_valid,
+  input logic signed [31:0] B_in_token,
+  output logic B_in_pop,
+  input logic B_pass_space,
+  output logic B_pass_push,
+  output logic signed [31:0] B_pass_value,
+  input logic C_out_space,
+  output logic C_out_push,
+  output logic signed [31:0] C_out_value,
+  output logic fires,
+  output logic finished
+);
+  /*verilator no_inline_module*/
+
+  // loop counters
+  logic [1:0] k;
+  logic ti;
+  logic tj;
+  logic [1:0] next_k;
+  logic next_ti;
+  logic next_tj;
+  logic finishes;
+  always_comb begin
+    next_k = k;
+    next_ti = ti;
+    next_tj = tj;
+    finishes = finished;
+    if (reset) begin
+      next_k = 0;
+      next_ti = 0;
+      next_tj = 0;
+      finishes = 1'b0;
+    end else if ($signed(32'(tj)) != 0) begin
+      next_tj = 1'(tj + 1);
+    end else if ($signed(32'(ti)) != 0) begin
+      next_ti = 1'(ti + 1);
+      next_tj = 0;
+    end else if ($signed(32'(k)) != 2) begin
+      next_k = 2'(k + 1);
+      next_ti = 0;
+      next_tj = 0;
+    end else begin
+      finishes = 1'b1;
+    end
+  end
+
+  // what the present firing needs, and where
+  logic sends_C_out;
+  always_comb begin
+    sends_C_out = $signed(32'(k)) == 2;
+  end
+
+  // firing
+  logic [31:0] cooldown;
+  assign fires =
+    !finished
+    && cooldown == 0
+    && A_pass_valid
+    && B_in_valid
+    && B_pass_space
+    && (!sends_C_out || C_out_space);
+  assign A_pass_pop = fires;
+  assign B_in_pop = fires;
+  assign B_pass_push = fires;
+  assign C_out_push = fires && sends_C_out;
+
+  // datapath
+  logic signed [31:0] accumulator;
+  logic signed [31:0] a0;
+  logic signed [31:0] a1;
+  logic signed [31:0] a;
+  logic signed [31:0] b0;
+  logic signed [31:0] b1;
+  logic signed [31:0] b;
+  logic signed [31:0] previous;
+  logic signed [31:0] total;
+  logic accumulator_write;
+  logic signed [31:0] accumulator_value;
+  always_comb begin
+    a0 = 0;
+    a1 = A_pass_token;
+    a = a1;
+    b0 = B_in_token;
+    b1 = 0;
+    b = b0;
+    B_pass_value = b;
+    previous = accumulator;
+    total = 32'(($signed(32'(k)) == 0 ? 0 : previous) + 32'(a * b));
+    accumulator_write = 1'b1;
+    accumulator_value = total;
+    C_out_value = total;
+  end
+
+  // what a firing leaves behind
+  always_ff @(posedge clock) begin
+    if (reset || fires) begin
+      k <= next_k;
+      ti <= next_ti;
+      tj <= next_tj;
+      finished <= finishes;
+    end
+    if (fires) begin
+      cooldown <= interval - 1;
+    end else if (cooldown != 0) begin
+      cooldown <= 32'(cooldown - 1);
+    end
+    if (fires && accumulator_write) begin
+      accumulator <= accumulator_value;
+    end
+    if (reset) begin
+      cooldown <= 0;
+      accumulator <= '0;
+    end
+  end
+endmodule
+
+// One PE of C.
+module C_pe_3 (
+  input logic clock,
+  input logic reset,
+  input logic [31:0] interval,
+  input logic A_in_valid,
+  input logic signed [31:0] A_in_token,
+  output logic A_in_pop,
+  input logic B_pass_valid,
+  input logic signed [31:0] B_pass_token,
+  output logic B_pass_pop,
+  input logic A_pass_space,
+  output logic A_pass_push,
+  output logic signed [31:0] A_pass_value,
+  input logic C_out_space,
+  output logic C_out_push,
+  output logic signed [31:0] C_out_value,
+  output logic fires,
+  output logic finished
+);
+  /*verilator no_inline_module*/
+
+  // loop counters
+  logic [1:0] k;
+  logic ti;
+  logic tj;
+  logic [1:0] next_k;
+  logic next_ti;
+  logic next_tj;
+  logic finishes;
+  always_comb begin
+    next_k = k;
+    next_ti = ti;
+    next_tj = tj;
+    finishes = finished;
+    if (reset) begin
+      next_k = 0;
+      next_ti = 0;
+      next_tj = 0;
+      finishes = 1'b0;
+    end else if ($signed(32'(tj)) != 0) begin
+      next_tj = 1'(tj + 1);
+    end else if ($signed(32'(ti)) != 0) begin
+      next_ti = 1'(ti + 1);
+      next_tj = 0;
+    end else if ($signed(32'(k)) != 2) begin
+      next_k = 2'(k + 1);
+      next_ti = 0;
+      next_tj = 0;
+    end else begin
+      finishes = 1'b1;
+    end
+  end
+
+  // what the present firing needs, and where
+  logic sends_C_out;
+  always_comb begin
+    sends_C_out = $signed(32'(k)) == 2;
+  end
+
+  // firing
+  logic [31:0] cooldown;
+  assign fires =
+    !finished
+    && cooldown == 0
+    && A_in_valid
+    && B_pass_valid
+    && A_pass_space
+    && (!sends_C_out || C_out_space);
+  assign A_in_pop = fires;
+  assign B_pass_pop = fires;
+  assign A_pass_push = fires;
+  assign C_out_push = fires && sends_C_out;
+
+  // datapath
+  logic signed [31:0] accumulator;
+  logic signed [31:0] a0;
+  logic signed [31:0] a1;
+  logic signed [31:0] a;
+  logic signed [31:0] b0;
+  logic signed [31:0] b1;
+  logic signed [31:0] b;
+  logic signed [31:0] previous;
+  logic signed [31:0] total;
+  logic accumulator_write;
+  logic signed [31:0] accumulator_value;
+  always_comb begin
+    a0 = A_in_token;
+    a1 = 0;
+    a = a0;
+    b0 = 0;
+    b1 = B_pass_token;
+    b = b1;
+    A_pass_value = a;
+    previous = accumulator;
+    total = 32'(($signed(32'(k)) == 0 ? 0 : previous) + 32'(a * b));
+    accumulator_write = 1'b1;
+    accumulator_value = total;
+    C_out_value = total;
+  end
+
+  // what a firing leaves behind
+  always_ff @(posedge clock) begin
+    if (reset || fires) begin
+      k <= next_k;
+      ti <= next_ti;
+      tj <= next_tj;
+      finished <= finishes;
+    end
+    if (fires) begin
+      cooldown <= interval - 1;
+    end else if (cooldown != 0) begin
+      cooldown <= 32'(cooldown - 1);
+    end
+    if (fires && accumulator_write) begin
+      accumulator <= accumulator_value;
+    end
+    if (reset) begin
+      cooldown <= 0;
+      accumulator <= '0;
+    end
+  end
+endmodule
+
+// One PE of C.
+module C_pe_4 (
+  input logic clock,
+  input logic reset,
+  input logic [31:0] interval,
+  input logic A_pass_valid,
+  input logic signed [31:0] A_pass_token,
+  output logic A_pass_pop,
+  input logic B_pass_valid,
+  input logic signed [31:0] B_pass_token,
+  output logic B_pass_pop,
+  input logic C_out_space,
+  output logic C_out_push,
+  output logic signed [31:0] C_out_value,
+  output logic fires,
+  output logic finished
+);
+  /*verilator no_inline_module*/
+
+  // loop counters
+  logic [1:0] k;
+  logic ti;
+  logic tj;
+  logic [1:0] next_k;
+  logic next_ti;
+  logic next_tj;
+  logic finishes;
+  always_comb begin
+    next_k = k;
+    next_ti = ti;
+    next_tj = tj;
+    finishes = finished;
+    if (reset) begin
+      next_k = 0;
+      next_ti = 0;
+      next_tj = 0;
+      finishes = 1'b0;
+    end else if ($signed(32'(tj)) != 0) begin
+      next_tj = 1'(tj + 1);
+    end else if ($signed(32'(ti)) != 0) begin
+      next_ti = 1'(ti + 1);
+      next_tj = 0;
+    end else if ($signed(32'(k)) != 2) begin
+      next_k = 2'(k + 1);
+      next_ti = 0;
+      next_tj = 0;
+    end else begin
+      finishes = 1'b1;
+    end
+  end
+
+  // what the present firing needs, and where
+  logic sends_C_out;
+  always_comb begin
+    sends_C_out = $signed(32'(k)) == 2;
+  end
+
+  // firing
+  logic [31:0] cooldown;
+  assign fires =
+    !finished
+    && cooldown == 0
+    && A_pass_valid
+    && B_pass_valid
+    && (!sends_C_out || C_out_space);
+  assign A_pass_pop = fires;
+  assign B_pass_pop = fires;
+  assign C_out_push = fires && sends_C_out;
+
+  // datapath
+  logic signed [31:0] accumulator;
+  logic signed [31:0] a0;
+  logic signed [31:0] a1;
+  logic signed [31:0] a;
+  logic signed [31:0] b0;
+  logic signed [31:0] b1;
+  logic signed [31:0] b;
+  logic signed [31:0] previous;
+  logic signed [31:0] total;
+  logic accumulator_write;
+  logic signed [31:0] accumulator_value;
+  always_comb begin
+    a0 = 0;
+    a1 = A_pass_token;
+    a = a1;
+    b0 = 0;
+    b1 = B_pass_token;
+    b = b1;
+    previous = accumulator;
+    total = 32'(($signed(32'(k)) == 0 ? 0 : previous) + 32'(a * b));
+    accumulator_write = 1'b1;
+    accumulator_value = total;
+    C_out_value = total;
+  end
+
+  // what a firing leaves behind
+  always_ff @(posedge clock) begin
+    if (reset || fires) begin
+      k <= next_k;
+      ti <= next_ti;
+      tj <= next_tj;
+      finished <= finishes;
+    end
+    if (fires) begin
+      cooldown <= interval - 1;
+    end else if (cooldown != 0) begin
+      cooldown <= 32'(cooldown - 1);
+    end
+    if (fires && accumulator_write) begin
+      accumulator <= accumulator_value;
+    end
+    if (reset) begin
+      cooldown <= 0;
+      accumulator <= '0;
     end
   end
 endmodule
@@ -201,158 +523,111 @@ module C (
   output logic fires [4],
   output logic finished [4]
 );
-  logic [31:0] pe_A_in_from [4];
-  logic pe_A_in_pop [4];
-  logic [31:0] pe_A_pass_from [4];
-  logic pe_A_pass_pop [4];
-  logic [31:0] pe_B_in_from [4];
-  logic pe_B_in_pop [4];
-  logic [31:0] pe_B_pass_from [4];
-  logic pe_B_pass_pop [4];
-  logic [31:0] pe_A_pass_to [4];
-  logic pe_A_pass_push [4];
-  logic signed [31:0] pe_A_pass_value [4];
-  logic [31:0] pe_B_pass_to [4];
-  logic pe_B_pass_push [4];
-  logic signed [31:0] pe_B_pass_value [4];
-  logic [31:0] pe_C_out_to [4];
-  logic pe_C_out_push [4];
-  logic signed [31:0] pe_C_out_value [4];
-  for (genvar pe = 0; pe < 4; pe++) begin : place
-    C_pe one (
-      .clock,
-      .reset,
-      .interval,
-      .ii(32'(pe / 2)),
-      .jj(32'(pe % 2)),
-      .A_in_from(pe_A_in_from[pe]),
-      .A_in_pop(pe_A_in_pop[pe]),
-      .A_in_valid(A_in_valid[pe_A_in_from[pe]]),
-      .A_in_token(A_in_token[pe_A_in_from[pe]]),
-      .A_pass_from(pe_A_pass_from[pe]),
-      .A_pass_pop(pe_A_pass_pop[pe]),
-      .A_pass_valid(A_pass_valid[pe_A_pass_from[pe]]),
-      .A_pass_token(A_pass_token[pe_A_pass_from[pe]]),
-      .B_in_from(pe_B_in_from[pe]),
-      .B_in_pop(pe_B_in_pop[pe]),
-      .B_in_valid(B_in_valid[pe_B_in_from[pe]]),
-      .B_in_token(B_in_token[pe_B_in_from[pe]]),
-      .B_pass_from(pe_B_pass_from[pe]),
-      .B_pass_pop(pe_B_pass_pop[pe]),
-      .B_pass_valid(B_pass_valid[pe_B_pass_from[pe]]),
-      .B_pass_token(B_pass_token[pe_B_pass_from[pe]]),
-      .A_pass_to(pe_A_pass_to[pe]),
-      .A_pass_push(pe_A_pass_push[pe]),
-      .A_pass_value(pe_A_pass_value[pe]),
-      .A_pass_space(A_pass_space[pe_A_pass_to[pe]]),
-      .B_pass_to(pe_B_pass_to[pe]),
-      .B_pass_push(pe_B_pass_push[pe]),
-      .B_pass_value(pe_B_pass_value[pe]),
-      .B_pass_space(B_pass_space[pe_B_pass_to[pe]]),
-      .C_out_to(pe_C_out_to[pe]),
-      .C_out_push(pe_C_out_push[pe]),
-      .C_out_value(pe_C_out_value[pe]),
-      .C_out_space(C_out_space[pe_C_out_to[pe]]),
-      .fires(fires[pe]),
-      .finished(finished[pe])
-    );
-  end
+  C_pe pe_0_0 (
+    .clock,
+    .reset,
+    .interval,
+    .A_in_valid(A_in_valid[0]),
+    .A_in_token(A_in_token[0]),
+    .A_in_pop(A_in_pop[0]),
+    .B_in_valid(B_in_valid[0]),
+    .B_in_token(B_in_token[0]),
+    .B_in_pop(B_in_pop[0]),
+    .A_pass_space(A_pass_space[1]),
+    .A_pass_push(A_pass_push[1]),
+    .A_pass_value(A_pass_value[1]),
+    .B_pass_space(B_pass_space[2]),
+    .B_pass_push(B_pass_push[2]),
+    .B_pass_value(B_pass_value[2]),
+    .C_out_space(C_out_space[0]),
+    .C_out_push(C_out_push[0]),
+    .C_out_value(C_out_value[0]),
+    .fires(fires[0]),
+    .finished(finished[0])
+  );
+  C_pe_2 pe_0_1 (
+    .clock,
+    .reset,
+    .interval,
+    .A_pass_valid(A_pass_valid[1]),
+    .A_pass_token(A_pass_token[1]),
+    .A_pass_pop(A_pass_pop[1]),
+    .B_in_valid(B_in_valid[1]),
+    .B_in_token(B_in_token[1]),
+    .B_in_pop(B_in_pop[1]),
+    .B_pass_space(B_pass_space[3]),
+    .B_pass_push(B_pass_push[3]),
+    .B_pass_value(B_pass_value[3]),
+    .C_out_space(C_out_space[1]),
+    .C_out_push(C_out_push[1]),
+    .C_out_value(C_out_value[1]),
+    .fires(fires[1]),
+    .finished(finished[1])
+  );
+  C_pe_3 pe_1_0 (
+    .clock,
+    .reset,
+    .interval,
+    .A_in_valid(A_in_valid[1]),
+    .A_in_token(A_in_token[1]),
+    .A_in_pop(A_in_pop[1]),
+    .B_pass_valid(B_pass_valid[2]),
+    .B_pass_token(B_pass_token[2]),
+    .B_pass_pop(B_pass_pop[2]),
+    .A_pass_space(A_pass_space[3]),
+    .A_pass_push(A_pass_push[3]),
+    .A_pass_value(A_pass_value[3]),
+    .C_out_space(C_out_space[2]),
+    .C_out_push(C_out_push[2]),
+    .C_out_value(C_out_value[2]),
+    .fires(fires[2]),
+    .finished(finished[2])
+  );
+  C_pe_4 pe_1_1 (
+    .clock,
+    .reset,
+    .interval,
+    .A_pass_valid(A_pass_valid[3]),
+    .A_pass_token(A_pass_token[3]),
+    .A_pass_pop(A_pass_pop[3]),
+    .B_pass_valid(B_pass_valid[3]),
+    .B_pass_token(B_pass_token[3]),
+    .B_pass_pop(B_pass_pop[3]),
+    .C_out_space(C_out_space[3]),
+    .C_out_push(C_out_push[3]),
+    .C_out_value(C_out_value[3]),
+    .fires(fires[3]),
+    .finished(finished[3])
+  );
 
   // from PEs to channels
-  always_comb begin
-    for (int at = 0; at < 2; at++) begin
-      A_in_pop[at] = 1'b0;
-    end
-    for (int pe = 0; pe < 4; pe++) begin
-      if (pe_A_in_pop[pe]) begin
-        A_in_pop[pe_A_in_from[pe]] = pe_A_in_pop[pe];
-      end
-    end
-  end
-  always_comb begin
-    for (int at = 0; at < 4; at++) begin
-      A_pass_pop[at] = 1'b0;
-    end
-    for (int pe = 0; pe < 4; pe++) begin
-      if (pe_A_pass_pop[pe]) begin
-        A_pass_pop[pe_A_pass_from[pe]] = pe_A_pass_pop[pe];
-      end
-    end
-  end
-  always_comb begin
-    for (int at = 0; at < 2; at++) begin
-      B_in_pop[at] = 1'b0;
-    end
-    for (int pe = 0; pe < 4; pe++) begin
-      if (pe_B_in_pop[pe]) begin
-        B_in_pop[pe_B_in_from[pe]] = pe_B_in_pop[pe];
-      end
-    end
-  end
-  always_comb begin
-    for (int at = 0; at < 4; at++) begin
-      B_pass_pop[at] = 1'b0;
-    end
-    for (int pe = 0; pe < 4; pe++) begin
-      if (pe_B_pass_pop[pe]) begin
-        B_pass_pop[pe_B_pass_from[pe]] = pe_B_pass_pop[pe];
-      end
-    end
-  end
-  always_comb begin
-    for (int at = 0; at < 4; at++) begin
-      A_pass_push[at] = 1'b0;
-      A_pass_value[at] = '0;
-    end
-    for (int pe = 0; pe < 4; pe++) begin
-      if (pe_A_pass_push[pe]) begin
-        A_pass_push[pe_A_pass_to[pe]] = pe_A_pass_push[pe];
-        A_pass_value[pe_A_pass_to[pe]] = pe_A_pass_value[pe];
-      end
-    end
-  end
-  always_comb begin
-    for (int at = 0; at < 4; at++) begin
-      B_pass_push[at] = 1'b0;
-      B_pass_value[at] = '0;
-    end
-    for (int pe = 0; pe < 4; pe++) begin
-      if (pe_B_pass_push[pe]) begin
-        B_pass_push[pe_B_pass_to[pe]] = pe_B_pass_push[pe];
-        B_pass_value[pe_B_pass_to[pe]] = pe_B_pass_value[pe];
-      end
-    end
-  end
-  always_comb begin
-    for (int at = 0; at < 4; at++) begin
-      C_out_push[at] = 1'b0;
-      C_out_value[at] = '0;
-    end
-    for (int pe = 0; pe < 4; pe++) begin
-      if (pe_C_out_push[pe]) begin
-        C_out_push[pe_C_out_to[pe]] = pe_C_out_push[pe];
-        C_out_value[pe_C_out_to[pe]] = pe_C_out_value[pe];
-      end
-    end
-  end
+  assign A_pass_pop[0] = 1'b0;
+  assign A_pass_pop[2] = 1'b0;
+  assign B_pass_pop[0] = 1'b0;
+  assign B_pass_pop[1] = 1'b0;
+  assign A_pass_push[0] = 1'b0;
+  assign A_pass_value[0] = '0;
+  assign A_pass_push[2] = 1'b0;
+  assign A_pass_value[2] = '0;
+  assign B_pass_push[0] = 1'b0;
+  assign B_pass_value[0] = '0;
+  assign B_pass_push[1] = 1'b0;
+  assign B_pass_value[1] = '0;
 endmodule
 
 // One PE of C_store.
-module C_store_pe (
+module C_store_pe #(parameter int ii = 0, parameter int jj = 0) (
   input logic clock,
   input logic reset,
   input logic [31:0] interval,
-  input logic signed [31:0] ii,
-  input logic signed [31:0] jj,
   input logic C_out_valid,
   input logic signed [31:0] C_out_token,
   output logic C_out_pop,
-  output logic [31:0] C_out_from,
   output logic C_write,
-  output logic [31:0] C_write_address,
+  output logic [1:0] C_write_address,
   output logic signed [31:0] C_write_data,
   output logic ready,
-  output logic [31:0] moved,
+  output logic [2:0] moved,
   input logic granted,
   output logic fires,
   output logic finished
@@ -360,10 +635,10 @@ module C_store_pe (
   /*verilator no_inline_module*/
 
   // loop counters
-  logic signed [31:0] ti;
-  logic signed [31:0] tj;
-  logic signed [31:0] next_ti;
-  logic signed [31:0] next_tj;
+  logic ti;
+  logic tj;
+  logic next_ti;
+  logic next_tj;
   logic finishes;
   always_comb begin
     next_ti = ti;
@@ -372,11 +647,11 @@ module C_store_pe (
     if (reset) begin
       next_ti = 0;
       next_tj = 0;
-      finishes = !1'b1 || 1 <= 0 || 1 <= 0;
-    end else if (32'(tj + 1) < 1) begin
-      next_tj = 32'(tj + 1);
-    end else if (32'(ti + 1) < 1) begin
-      next_ti = 32'(ti + 1);
+      finishes = 1'b0;
+    end else if ($signed(32'(tj)) != 0) begin
+      next_tj = 1'(tj + 1);
+    end else if ($signed(32'(ti)) != 0) begin
+      next_ti = 1'(ti + 1);
       next_tj = 0;
     end else begin
       finishes = 1'b1;
@@ -384,25 +659,22 @@ module C_store_pe (
   end
 
   // what the present firing needs, and where
-  logic takes_C_out;
   always_comb begin
-    takes_C_out = 1'b1;
-    C_out_from = 32'(ii * 2 + jj);
     C_write = 1'b1;
-    C_write_address = 32'(32'(32'(ii * 1) + ti) * 2 + 32'(32'(jj * 1) + tj));
-    moved = C_write ? 4 : 0;
+    C_write_address = 2'(32'(32'(ii + $signed(32'(ti))) * 2 + 32'(jj + $signed(32'(tj)))));
+    moved = 4;
   end
 
   // firing
   logic [31:0] cooldown;
-  assign ready = !finished && cooldown == 0 && (!takes_C_out || C_out_valid);
+  assign ready = !finished && cooldown == 0 && C_out_valid;
   assign fires = ready && granted;
-  assign C_out_pop = fires && takes_C_out;
+  assign C_out_pop = fires;
 
   // datapath
   logic signed [31:0] value;
   always_comb begin
-    value = takes_C_out ? C_out_token : '0;
+    value = C_out_token;
     C_write_data = value;
   end
 
@@ -416,7 +688,7 @@ module C_store_pe (
     if (fires) begin
       cooldown <= interval - 1;
     end else if (cooldown != 0) begin
-      cooldown <= cooldown - 1;
+      cooldown <= 32'(cooldown - 1);
     end
     if (reset) begin
       cooldown <= 0;
@@ -433,57 +705,84 @@ module C_store (
   input logic signed [31:0] C_out_token [4],
   output logic C_out_pop [4],
   output logic C_write [4],
-  output logic [31:0] C_write_address [4],
+  output logic [1:0] C_write_address [4],
   output logic signed [31:0] C_write_data [4],
   output logic ready [4],
-  output logic [31:0] moved [4],
+  output logic [2:0] moved [4],
   input logic granted [4],
   output logic fires [4],
   output logic finished [4]
 );
-  logic [31:0] pe_C_out_from [4];
-  logic pe_C_out_pop [4];
-  for (genvar pe = 0; pe < 4; pe++) begin : place
-    C_store_pe one (
-      .clock,
-      .reset,
-      .interval,
-      .ii(32'(pe / 2)),
-      .jj(32'(pe % 2)),
-      .C_out_from(pe_C_out_from[pe]),
-      .C_out_pop(pe_C_out_pop[pe]),
-      .C_out_valid(C_out_valid[pe_C_out_from[pe]]),
-      .C_out_token(C_out_token[pe_C_out_from[pe]]),
-      .C_write(C_write[pe]),
-      .C_write_address(C_write_address[pe]),
-      .C_write_data(C_write_data[pe]),
-      .ready(ready[pe]),
-      .moved(moved[pe]),
-      .granted(granted[pe]),
-      .fires(fires[pe]),
-      .finished(finished[pe])
-    );
-  end
-
-  // from PEs to channels
-  always_comb begin
-    for (int at = 0; at < 4; at++) begin
-      C_out_pop[at] = 1'b0;
-    end
-    for (int pe = 0; pe < 4; pe++) begin
-      if (pe_C_out_pop[pe]) begin
-        C_out_pop[pe_C_out_from[pe]] = pe_C_out_pop[pe];
-      end
-    end
-  end
+  C_store_pe #(.ii(0), .jj(0)) pe_0_0 (
+    .clock,
+    .reset,
+    .interval,
+    .C_out_valid(C_out_valid[0]),
+    .C_out_token(C_out_token[0]),
+    .C_out_pop(C_out_pop[0]),
+    .fires(fires[0]),
+    .finished(finished[0]),
+    .C_write(C_write[0]),
+    .C_write_address(C_write_address[0]),
+    .C_write_data(C_write_data[0]),
+    .ready(ready[0]),
+    .moved(moved[0]),
+    .granted(granted[0])
+  );
+  C_store_pe #(.ii(0), .jj(1)) pe_0_1 (
+    .clock,
+    .reset,
+    .interval,
+    .C_out_valid(C_out_valid[1]),
+    .C_out_token(C_out_token[1]),
+    .C_out_pop(C_out_pop[1]),
+    .fires(fires[1]),
+    .finished(finished[1]),
+    .C_write(C_write[1]),
+    .C_write_address(C_write_address[1]),
+    .C_write_data(C_write_data[1]),
+    .ready(ready[1]),
+    .moved(moved[1]),
+    .granted(granted[1])
+  );
+  C_store_pe #(.ii(1), .jj(0)) pe_1_0 (
+    .clock,
+    .reset,
+    .interval,
+    .C_out_valid(C_out_valid[2]),
+    .C_out_token(C_out_token[2]),
+    .C_out_pop(C_out_pop[2]),
+    .fires(fires[2]),
+    .finished(finished[2]),
+    .C_write(C_write[2]),
+    .C_write_address(C_write_address[2]),
+    .C_write_data(C_write_data[2]),
+    .ready(ready[2]),
+    .moved(moved[2]),
+    .granted(granted[2])
+  );
+  C_store_pe #(.ii(1), .jj(1)) pe_1_1 (
+    .clock,
+    .reset,
+    .interval,
+    .C_out_valid(C_out_valid[3]),
+    .C_out_token(C_out_token[3]),
+    .C_out_pop(C_out_pop[3]),
+    .fires(fires[3]),
+    .finished(finished[3]),
+    .C_write(C_write[3]),
+    .C_write_address(C_write_address[3]),
+    .C_write_data(C_write_data[3]),
+    .ready(ready[3]),
+    .moved(moved[3]),
+    .granted(granted[3])
+  );
 endmodule
 
 // The design gemm.
 //
-// Latencies, capacities and intervals are constants of a chip, in cycles and tokens.
-// A node fires when memory grants the access for which it is ready; what is read has to
-// be there in the same cycle, or the pipeline that the latency of the channels behind
-// it stands for has to begin with that of the memory.
+// Latencies, capacities and intervals are in cycles and tokens.
+// A node fires when memory grants the access for which it is ready.
 module gemm_top (
   input logic clock,
   input logic reset,
@@ -506,19 +805,19 @@ module gemm_top (
   output logic A_load_fires [2],
   output logic A_load_finished [2],
   output logic A_load_ready [2],
-  output logic [31:0] A_load_moved [2],
+  output logic [2:0] A_load_moved [2],
   input logic A_load_granted [2],
   output logic A_load_A_read [2],
-  output logic [31:0] A_load_A_read_address [2],
+  output logic [2:0] A_load_A_read_address [2],
   input logic signed [31:0] A_load_A_read_data [2],
   input logic [31:0] B_load_interval,
   output logic B_load_fires [2],
   output logic B_load_finished [2],
   output logic B_load_ready [2],
-  output logic [31:0] B_load_moved [2],
+  output logic [2:0] B_load_moved [2],
   input logic B_load_granted [2],
   output logic B_load_B_read [2],
-  output logic [31:0] B_load_B_read_address [2],
+  output logic [2:0] B_load_B_read_address [2],
   input logic signed [31:0] B_load_B_read_data [2],
   input logic [31:0] C_interval,
   output logic C_fires [4],
@@ -527,10 +826,10 @@ module gemm_top (
   output logic C_store_fires [4],
   output logic C_store_finished [4],
   output logic C_store_ready [4],
-  output logic [31:0] C_store_moved [4],
+  output logic [2:0] C_store_moved [4],
   input logic C_store_granted [4],
   output logic C_store_C_write [4],
-  output logic [31:0] C_store_C_write_address [4],
+  output logic [1:0] C_store_C_write_address [4],
   output logic signed [31:0] C_store_C_write_data [4]
 );
   logic A_in_push [2];
@@ -540,17 +839,17 @@ module gemm_top (
   logic A_in_valid [2];
   logic signed [31:0] A_in_token [2];
   for (genvar at = 0; at < 2; at++) begin : A_in_fifos
-    fifo #(.WIDTH(32), .STORAGE(2), .PIPELINE(1)) one (
+    adjustable_fifo #(.WIDTH(32), .STORAGE(2), .PIPELINE(1)) one (
       .clock,
       .reset,
-      .latency(A_in_latency),
-      .capacity(A_in_capacity),
       .push(A_in_push[at]),
       .value(A_in_value[at]),
       .space(A_in_space[at]),
       .pop(A_in_pop[at]),
       .valid(A_in_valid[at]),
       .token(A_in_token[at]),
+      .latency(A_in_latency),
+      .capacity(A_in_capacity),
       .held(A_in_held[at])
     );
   end
@@ -561,17 +860,17 @@ module gemm_top (
   logic B_in_valid [2];
   logic signed [31:0] B_in_token [2];
   for (genvar at = 0; at < 2; at++) begin : B_in_fifos
-    fifo #(.WIDTH(32), .STORAGE(2), .PIPELINE(1)) one (
+    adjustable_fifo #(.WIDTH(32), .STORAGE(2), .PIPELINE(1)) one (
       .clock,
       .reset,
-      .latency(B_in_latency),
-      .capacity(B_in_capacity),
       .push(B_in_push[at]),
       .value(B_in_value[at]),
       .space(B_in_space[at]),
       .pop(B_in_pop[at]),
       .valid(B_in_valid[at]),
       .token(B_in_token[at]),
+      .latency(B_in_latency),
+      .capacity(B_in_capacity),
       .held(B_in_held[at])
     );
   end
@@ -582,17 +881,17 @@ module gemm_top (
   logic A_pass_valid [4];
   logic signed [31:0] A_pass_token [4];
   for (genvar at = 0; at < 4; at++) begin : A_pass_fifos
-    fifo #(.WIDTH(32), .STORAGE(2), .PIPELINE(1)) one (
+    adjustable_fifo #(.WIDTH(32), .STORAGE(2), .PIPELINE(1)) one (
       .clock,
       .reset,
-      .latency(A_pass_latency),
-      .capacity(A_pass_capacity),
       .push(A_pass_push[at]),
       .value(A_pass_value[at]),
       .space(A_pass_space[at]),
       .pop(A_pass_pop[at]),
       .valid(A_pass_valid[at]),
       .token(A_pass_token[at]),
+      .latency(A_pass_latency),
+      .capacity(A_pass_capacity),
       .held(A_pass_held[at])
     );
   end
@@ -603,17 +902,17 @@ module gemm_top (
   logic B_pass_valid [4];
   logic signed [31:0] B_pass_token [4];
   for (genvar at = 0; at < 4; at++) begin : B_pass_fifos
-    fifo #(.WIDTH(32), .STORAGE(2), .PIPELINE(1)) one (
+    adjustable_fifo #(.WIDTH(32), .STORAGE(2), .PIPELINE(1)) one (
       .clock,
       .reset,
-      .latency(B_pass_latency),
-      .capacity(B_pass_capacity),
       .push(B_pass_push[at]),
       .value(B_pass_value[at]),
       .space(B_pass_space[at]),
       .pop(B_pass_pop[at]),
       .valid(B_pass_valid[at]),
       .token(B_pass_token[at]),
+      .latency(B_pass_latency),
+      .capacity(B_pass_capacity),
       .held(B_pass_held[at])
     );
   end
@@ -624,17 +923,17 @@ module gemm_top (
   logic C_out_valid [4];
   logic signed [31:0] C_out_token [4];
   for (genvar at = 0; at < 4; at++) begin : C_out_fifos
-    fifo #(.WIDTH(32), .STORAGE(2), .PIPELINE(1)) one (
+    adjustable_fifo #(.WIDTH(32), .STORAGE(2), .PIPELINE(1)) one (
       .clock,
       .reset,
-      .latency(C_out_latency),
-      .capacity(C_out_capacity),
       .push(C_out_push[at]),
       .value(C_out_value[at]),
       .space(C_out_space[at]),
       .pop(C_out_pop[at]),
       .valid(C_out_valid[at]),
       .token(C_out_token[at]),
+      .latency(C_out_latency),
+      .capacity(C_out_capacity),
       .held(C_out_held[at])
     );
   end

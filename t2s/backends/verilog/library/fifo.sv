@@ -1,57 +1,103 @@
-// A FIFO with registered handshakes, and with the pipeline of its sender in front of it.
+// A FIFO with registered handshakes, whose latency and capacity are constants.
 //
-// A value that is pushed in one cycle is a valid token `latency` cycles later; a slot that is
-// popped has space in the next cycle; `capacity` counts the tokens in the pipeline too.  Both are
-// constants in hardware, latency from 1 to PIPELINE + 1, capacity from 1 to STORAGE.  Where the
-// capacity is larger than STORAGE the design has to get by with less, and the FIFO says so if not.
+// `push` says that a token is sent, and takes a slot.  Its value comes LATE cycles after it, out of
+// the pipeline of the sender, and is a valid token LATENCY cycles after the push: what is between
+// are registers here.  A slot that is popped has space in the next cycle.  `space` and `valid` are
+// registers, so that no path leads from one end to the other.
 module fifo #(
   parameter int WIDTH = 32,
-  parameter int STORAGE = 2,
-  parameter int PIPELINE = 1
+  parameter int CAPACITY = 2,
+  parameter int LATENCY = 1,
+  parameter int LATE = 0
 ) (
   input logic clock,
   input logic reset,
-  input logic [31:0] latency,
-  input logic [31:0] capacity,
   input logic push,
   input logic [WIDTH-1:0] value,
   output logic space,
   input logic pop,
   output logic valid,
-  output logic [WIDTH-1:0] token,
-  output logic [31:0] held
+  output logic [WIDTH-1:0] token
 );
   /*verilator no_inline_module*/
-  logic [WIDTH-1:0] slots [STORAGE];
-  logic [31:0] write_at, read_at, visible;
-  logic [PIPELINE-1:0] traveling;  // bit n: a value was pushed n + 1 cycles ago
+  localparam int DELAY = LATENCY - 1 - LATE;
+
+  // what is pushed, when it arrives
   logic arriving;
-
-  assign arriving = latency == 1 ? push : traveling[latency - 2];
-  assign space = held < capacity;
-  assign valid = visible != 0;
-  assign token = slots[read_at];
-
-  always_ff @(posedge clock) begin
-    traveling <= PIPELINE'({traveling, push});
-    held <= held + 32'(push) - 32'(pop);
-    visible <= visible + 32'(arriving) - 32'(pop);
-    if (push) begin
-      slots[write_at] <= value;
-      write_at <= write_at == STORAGE - 1 ? 0 : write_at + 1;
-    end
-    if (pop) begin
-      read_at <= read_at == STORAGE - 1 ? 0 : read_at + 1;
-    end
-`ifndef SYNTHESIS
-    if (push && !reset && held == STORAGE) $fatal(1, "%m has no room: it holds %0d tokens", STORAGE);
-`endif
-    if (reset) begin
-      traveling <= '0;
-      held <= 0;
-      visible <= 0;
-      write_at <= 0;
-      read_at <= 0;
+  logic [WIDTH-1:0] arrived;
+  if (LATENCY == 1) begin : at_once
+    assign arriving = push;
+  end else begin : later
+    logic [LATENCY-2:0] traveling;  // bit n: a value was pushed n + 1 cycles ago
+    assign arriving = traveling[LATENCY-2];
+    always_ff @(posedge clock) begin
+      traveling <= reset ? '0 : (LATENCY - 1)'({traveling, push});
     end
   end
+  if (DELAY == 0) begin : in_time
+    assign arrived = value;
+  end else begin : delayed
+    logic [WIDTH-1:0] delay [DELAY];
+    assign arrived = delay[DELAY-1];
+    always_ff @(posedge clock) begin
+      delay[0] <= value;
+      for (int at = 1; at < DELAY; at++) delay[at] <= delay[at-1];
+    end
+  end
+
+  if (CAPACITY == 1) begin : single
+    logic held;
+    assign space = !held;
+    always_ff @(posedge clock) begin
+      held <= !reset && (held ? !pop : push);
+      valid <= !reset && (valid ? !pop : arriving);
+      if (!valid) token <= arrived;
+    end
+  end else if (CAPACITY == 2 && LATENCY == 1) begin : pair
+    logic more;  // there are two tokens
+    logic [WIDTH-1:0] second;
+    assign space = !more;
+    always_ff @(posedge clock) begin
+      valid <= !reset && (push || (valid && (more || !pop)));
+      more <= !reset && (more ? !pop : valid && push && !pop);
+      if (!valid || pop) token <= more ? second : arrived;
+      if (!more) second <= arrived;
+    end
+  end else begin : rows
+    localparam int INDEX = $clog2(CAPACITY);
+    localparam int COUNT = $clog2(CAPACITY + 1);
+    logic [WIDTH-1:0] slots [1 << INDEX];
+    logic [INDEX-1:0] write_at, read_at;
+    logic [COUNT-1:0] held, visible, next_held, next_visible;
+    assign token = slots[read_at];
+    always_comb begin
+      // one adder each: what goes up and down in a cycle has two
+      next_held = push == pop ? held : push ? held + 1'b1 : held - 1'b1;
+      next_visible = arriving == pop ? visible : arriving ? visible + 1'b1 : visible - 1'b1;
+    end
+    always_ff @(posedge clock) begin
+      if (arriving) slots[write_at] <= arrived;
+      if (reset) begin
+        held <= '0;
+        visible <= '0;
+        write_at <= '0;
+        read_at <= '0;
+        space <= 1'b1;
+        valid <= 1'b0;
+      end else begin
+        held <= next_held;
+        visible <= next_visible;
+        write_at <= write_at + INDEX'(arriving);
+        read_at <= read_at + INDEX'(pop);
+        space <= next_held != COUNT'(CAPACITY);
+        valid <= next_visible != 0;
+      end
+    end
+  end
+`ifndef SYNTHESIS
+  always_ff @(posedge clock) begin
+    if (!reset && push && !space) $fatal(1, "%m has no room: it holds %0d tokens", CAPACITY);
+    if (!reset && pop && !valid) $fatal(1, "%m has no token");
+  end
+`endif
 endmodule

@@ -12,6 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+LOG = "log.txt"
+"""The file in the folder of a child that has what it prints."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
@@ -39,7 +42,7 @@ def run_child(
     environment: Mapping[str, str] | None = None,
 ) -> Ended:
     """Run a program in its own process group, which does not outlive this call."""
-    log = folder / "log.txt"
+    log = folder / LOG
     with log.open("wb") as output:
         child = subprocess.Popen(
             command,

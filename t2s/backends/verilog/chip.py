@@ -1,0 +1,130 @@
+"""The module of a chip around a design, and what a chip does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from t2s.backends.base import DeviceTimes, Unsupported
+from t2s.backends.text.expressions import If, Name, TargetExpression, TargetStatement, number
+from t2s.backends.verilog import interfaces as port
+from t2s.backends.verilog import verilog_ast as ast
+from t2s.backends.verilog.top import MOST_TOKENS, Top
+from t2s.core.expr import Apply, Cast, Expr, ReduceLanes
+from t2s.core.walk import walk
+from t2s.graph.graph import Graph
+from t2s.graph.nodes import Machine, Node, Search
+
+AT = "at"
+
+
+def chip_module(top: Top) -> ast.HardwareModule:
+    """The module around a design that starts it and says when it is done.
+
+    It has the ports of the design, and two more.  The design runs from the cycle on in which
+    ``start`` is first 1 after a reset; ``done`` is 1 once all of its nodes have ended, and what
+    they store has left it.
+    """
+    fresh = top.identifiers.fresh
+    idle, rests, ended = fresh("idle"), fresh("rests"), fresh("ended")
+    drained = max(
+        (store.stage for interface, _ in top.nodes for store in interface.stores), default=0
+    )
+    conditions: list[TargetStatement] = [ast.put(ended, ast.negation(Name(name=rests)))]
+    for interface, names in top.nodes:
+        finished = ast.element(names.finished, Name(name=AT))
+        runs = If(condition=ast.negation(finished), then=(ast.put(ended, ast.FALSE),))
+        count = interface.node.place_count
+        conditions.append(ast.UnrolledFor(variable=AT, count=count, body=(runs,)))
+    connections: list[tuple[str, TargetExpression]] = [
+        (p.variable.name, Name(name=p.variable.name)) for p in top.ports
+    ]
+    connections[1] = port.RESET, Name(name=rests)
+    reset, start = Name(name=port.RESET), Name(name=top.start)
+    waits = ast.both(Name(name=idle), ast.negation(start))
+    items: list[ast.Item] = [
+        ast.variable(idle),
+        ast.variable(rests),
+        ast.variable(ended),
+        ast.ContinuousAssignment(target=Name(name=rests), value=ast.either(reset, waits)),
+        ast.AlwaysFF(
+            body=(
+                If(
+                    condition=reset,
+                    then=(ast.put(idle, ast.TRUE, clocked=True),),
+                    otherwise=(
+                        If(condition=start, then=(ast.put(idle, ast.FALSE, clocked=True),)),
+                    ),
+                ),
+            )
+        ),
+        ast.Instance(module=top.module, name=fresh("design"), connections=tuple(connections)),
+        ast.AlwaysComb(body=tuple(conditions)),
+    ]
+    done = Name(name=top.done)
+    if drained:
+        items.append(
+            ast.Instance(
+                module="delay",
+                name=fresh("drain"),
+                parameters=(("WIDTH", number(1)), ("CYCLES", number(drained))),
+                connections=(
+                    (port.CLOCK, Name(name=port.CLOCK)),
+                    (port.RESET, Name(name=rests)),
+                    ("now", Name(name=ended)),
+                    ("later", done),
+                ),
+            )
+        )
+    else:
+        items.append(ast.ContinuousAssignment(target=done, value=Name(name=ended)))
+    return ast.HardwareModule(
+        name=top.chip,
+        about=(
+            f"The design {top.graph.name}, to be started; it is reset while it waits for that.",
+        ),
+        ports=(*top.ports, ast.input_port(top.start), ast.output_port(top.done)),
+        items=tuple(items),
+    )
+
+
+def problems_of(graph: Graph, times: DeviceTimes) -> list[Unsupported]:
+    """What a chip does not have, while the simulation does; empty if there is nothing."""
+    problems = [
+        Unsupported(subject=f"node {node.name!r}", why=why, location=node.location)
+        for node in graph.nodes
+        for why in _reasons(node)
+    ]
+    return [*problems, *unbounded(graph, times)]
+
+
+def unbounded(graph: Graph, times: DeviceTimes) -> list[Unsupported]:
+    """The channels for which there is no FIFO of constant capacity."""
+    return [
+        Unsupported(
+            subject=f"channel {channel.name!r}",
+            why="it holds any number of tokens; a chip takes one with a capacity",
+            location=channel.location,
+        )
+        for channel in graph.channels
+        if times.channels[channel.name].capacity > MOST_TOKENS
+    ]
+
+
+def _reasons(node: Node) -> Iterator[str]:
+    """The first reason of each kind."""
+    floats = [
+        term
+        for term in walk(node)
+        if isinstance(term, Apply | Cast | ReduceLanes)
+        and any(t.type.is_float for t in (term, *_operands(term)))
+    ]
+    if floats:
+        yield "it computes with floating-point numbers, for which there are no operators yet"
+    if any(isinstance(term, Search) for term in walk(node)):
+        yield "it searches in a tensor, for which a memory would be addressed by its content"
+    if isinstance(node, Machine) and node.endless:
+        yield "it never ends, so that the chip would not know when it is done"
+
+
+def _operands(term: Apply | Cast | ReduceLanes) -> tuple[Expr, ...]:
+    return term.operands if isinstance(term, Apply) else (term.value,)

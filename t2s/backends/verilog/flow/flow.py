@@ -1,0 +1,165 @@
+"""The flow from a design to a bitstream: synthesis, place and route, packing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+from t2s.backends.base import DeviceTimes, refusal
+from t2s.backends.verilog.emit import NAME, chip_files
+from t2s.backends.verilog.flow.board_top import LIBRARY as BOARD_LIBRARY
+from t2s.backends.verilog.flow.board_top import TOP, board_top, constraints
+from t2s.backends.verilog.flow.parts import Board, Part
+from t2s.backends.verilog.flow.routing import Routed, place_and_route
+from t2s.backends.verilog.flow.self_test import LIBRARY, memory_images, self_test, unsupported
+from t2s.backends.verilog.flow.toolchain import check_tools, run_tool, run_yosys
+from t2s.backends.verilog.technology import find_technology
+from t2s.backends.verilog.top import Top, top_of
+from t2s.backends.verilog.verilog_ast import print_modules
+from t2s.core.ops import Array
+from t2s.graph.graph import Graph
+
+_LIBRARY = Path(__file__).parent / "library"
+NETLIST = "netlist.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """What a flow has made, and how long each of its steps took.
+
+    ``names`` are those of the design in the files, ``cells`` the numbers of cells after synthesis
+    by their kinds.
+    """
+
+    names: Top
+    cells: Mapping[str, int]
+    routed: Routed
+    bitstream: str | None
+    seconds: Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChipJob:
+    """What a chip is built of.
+
+    ``arrays`` are the inputs and the outputs that are expected of them, by the names of a user's
+    arrays, ``parameters`` the scalars.
+    """
+
+    graph: Graph
+    times: DeviceTimes
+    arrays: Mapping[str, Array]
+    parameters: Mapping[str, Array]
+    part: Part
+    board: Board | None
+    clock_mhz: float
+    seed: int
+    time_limit: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sources:
+    """The files of a chip by name: those that Yosys reads, and all.  ``top`` is the top module."""
+
+    names: Top
+    top: str
+    read: tuple[str, ...]
+    files: Mapping[str, str]
+
+
+def check_self_test(graph: Graph) -> None:
+    """Raise ``UnsupportedError`` for a design that has no self test, with all reasons."""
+    problems = unsupported(graph)
+    if problems:
+        raise refusal(NAME, graph, problems)
+
+
+def sources_of(job: ChipJob) -> Sources:
+    """The files of a chip.
+
+    Raises ``UnsupportedError`` for designs that have no self test.
+    """
+    check_self_test(job.graph)
+    technology = find_technology(job.part.technology)
+    files = dict(chip_files(job.graph, job.times, technology))
+    del files["chip.sv"]  # a self test starts the design itself
+    top = top_of(job.graph, job.times, technology)
+    images = memory_images(job.graph, job.arrays)
+    test = self_test(top, job.times, images, job.parameters)
+    files = {**files, **{name: _text(name) for name in LIBRARY}, **test.files}
+    module = test.module
+    if job.board is not None:
+        files |= {name: _text(name) for name in BOARD_LIBRARY}
+        files["board.sv"] = print_modules((board_top(job.board, test.module),))
+        module = TOP
+    read = tuple(files)
+    files |= test.images
+    if job.board is not None:
+        files["board.lpf"] = constraints(job.board, job.board.clock_mhz)
+    return Sources(names=top, top=module, read=read, files=files)
+
+
+def build(job: ChipJob, folder: Path, begin: Callable[[str], None]) -> Built:
+    """Run the flow in a folder; ``begin`` hears of each step."""
+    check_tools(["yosys", job.part.router, job.part.packer])
+    seconds: dict[str, float] = {}
+
+    def step(name: str) -> None:
+        begin(name)
+        seconds[name] = perf_counter()
+
+    sources = sources_of(job)
+    for name, text in sources.files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    step("synthesis")
+    run_yosys(synthesis_commands(job.part, sources), folder, job.time_limit)
+    cells = _cells(json.loads(_json_of(folder / "cells.json")))
+    step("place and route")
+    routed = place_and_route(
+        job.part,
+        NETLIST,
+        None if job.board is None else "board.lpf",
+        folder,
+        clock_mhz=job.clock_mhz,
+        seed=job.seed,
+        time_limit=job.time_limit,
+    )
+    bitstream = None
+    step("bitstream")
+    if job.board is not None:
+        bitstream = f"{job.graph.name}.bit"
+        run_tool(job.part.packer, ["routed.config", bitstream], folder, job.time_limit)
+    ends = [*list(seconds.values())[1:], perf_counter()]
+    taken = {name: end - begun for (name, begun), end in zip(seconds.items(), ends, strict=True)}
+    return Built(
+        names=sources.names, cells=cells, routed=routed, bitstream=bitstream, seconds=taken
+    )
+
+
+def synthesis_commands(part: Part, sources: Sources) -> list[str]:
+    """The passes of Yosys: a netlist of the cells of the part, and how many of each there are."""
+    defines = " ".join(f"-D {name}" for name in part.defines)
+    return [
+        f"read_slang --top {sources.top} {defines} {' '.join(sources.read)}",
+        f"{part.synthesis} -top {sources.top}",
+        *part.afterwards,
+        f"write_json {NETLIST}",
+        "tee -q -o cells.json stat -json",
+    ]
+
+
+def _json_of(path: Path) -> str:
+    text = path.read_text(encoding="utf-8")
+    return text[text.index("{") :]
+
+
+def _cells(statistics: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[str, int]:
+    found = statistics["design"]["num_cells_by_type"]
+    return {name: int(count) for name, count in found.items()}
+
+
+def _text(name: str) -> str:
+    return (_LIBRARY / name).read_text(encoding="utf-8")

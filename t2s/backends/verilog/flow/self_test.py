@@ -1,0 +1,409 @@
+"""The self test of a chip: the design with its memories, which says whether all results are right.
+
+Each load unit reads a block RAM of its own, with what it reads of the tensor's inputs; each store
+unit has the results that are expected, and compares.  All units are always granted, as memory with
+a port for each of them does, so the cycles are those of a device whose bandwidth is no limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from t2s.backends.base import DeviceTimes, Unsupported
+from t2s.backends.text.expressions import (
+    Binary,
+    If,
+    Literal,
+    Name,
+    TargetExpression,
+    TargetStatement,
+    number,
+)
+from t2s.backends.verilog import interfaces as port
+from t2s.backends.verilog import verilog_ast as ast
+from t2s.backends.verilog.data_types import hexadecimal, literal, signal_names
+from t2s.backends.verilog.interfaces import LoadPort, StorePort
+from t2s.backends.verilog.top import Top
+from t2s.core.ops import Array
+from t2s.graph.arrays import pack
+from t2s.graph.body import Load, Store
+from t2s.graph.graph import Graph, MemorySpace, Tensor
+from t2s.graph.ports import is_aligned
+
+LIBRARY = ("image.sv", "judge.sv", "last_cycle.sv", "later_cycle.sv")
+DONE, PASSED, CYCLES = "done", "passed", "cycles"
+P = "p"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelfTest:
+    """The files of a self test; ``module`` has a clock, a reset, and the three results."""
+
+    module: str
+    files: Mapping[str, str]
+    images: Mapping[str, str]
+
+
+def unsupported(graph: Graph) -> list[Unsupported]:
+    """Why a design has no self test in block RAM."""
+    problems = [
+        Unsupported(
+            subject=f"node {machine.name!r}",
+            why="machines have no self test: they decide on data in the cycle of their address",
+            location=machine.location,
+        )
+        for machine in graph.machines
+    ]
+    for tensor in graph.tensors:
+        stored = _is_stored(graph, tensor)
+        if tensor.place is not MemorySpace.MEMORY or tensor.open:
+            why = "only tensors in memory whose size is known have block RAM in a self test"
+        elif stored and _is_loaded(graph, tensor):
+            why = "tensors that are stored and loaded again have no self test; stream() sends them"
+        else:
+            continue
+        problems.append(
+            Unsupported(subject=f"tensor {tensor.name!r}", why=why, location=tensor.location)
+        )
+    return problems
+
+
+def _is_stored(graph: Graph, tensor: Tensor) -> bool:
+    statements = (s for node in graph.pe_arrays for s in node.body)
+    return any(isinstance(s, Store) and s.tensor == tensor.name for s in statements)
+
+
+def _is_loaded(graph: Graph, tensor: Tensor) -> bool:
+    statements = (s for node in graph.pe_arrays for s in node.body)
+    return any(isinstance(s, Load) and s.tensor == tensor.name for s in statements)
+
+
+def self_test(
+    top: Top,
+    times: DeviceTimes,
+    memory: Mapping[str, Array],
+    parameters: Mapping[str, Array],
+) -> SelfTest:
+    """The self test of a design.
+
+    ``memory`` has all tensors by name, as arrays of their allocated shapes: what inputs are, and
+    what outputs have to be.  ``parameters`` are the values of scalars by name.
+    """
+    return _Builder(top, times, memory, parameters).build()
+
+
+def memory_images(graph: Graph, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """The tensors as they are in memory; ``arrays`` are a user's inputs and the outputs."""
+    return {tensor.name: pack(tensor, np.asarray(arrays[tensor.array])) for tensor in graph.tensors}
+
+
+class _Builder:
+    def __init__(
+        self,
+        top: Top,
+        times: DeviceTimes,
+        memory: Mapping[str, Array],
+        parameters: Mapping[str, Array],
+    ) -> None:
+        self.top, self.times, self.memory, self.parameters = top, times, memory, parameters
+        self._fresh = fresh = top.identifiers.fresh
+        self.cycle, self.fired, self.running = fresh("cycle"), fresh("fired"), fresh("running")
+        self.last_firing, self.wrong = fresh("last_firing"), fresh("wrong")
+        self.quiet = fresh("quiet")
+        self.images: dict[str, str] = {}
+        self.names: dict[tuple[str, int], str] = {}
+        self.files = signal_names()
+        self.stores: list[tuple[StorePort, str, str]] = []
+        self.judges: list[tuple[str, int]] = []
+
+    def build(self) -> SelfTest:
+        top = self.top
+        module = self._fresh(f"{top.graph.name}_self_test")
+        memory = [*self._loads(), *self._stores()]
+        items = [
+            *self._declarations(),
+            self._design(),
+            ast.Heading(text="memory: a block RAM for each load unit, results for each store unit"),
+            *memory,
+            ast.Heading(text="the cycle of the last firing, or of the end of the last store"),
+            *self._counting(),
+        ]
+        built = ast.HardwareModule(
+            name=module,
+            about=(
+                f"Runs {top.graph.name} once on the inputs in its memories, and compares all"
+                " results.",
+            ),
+            ports=(
+                ast.input_port(port.CLOCK),
+                ast.input_port(port.RESET),
+                ast.output_port(DONE),
+                ast.output_port(PASSED),
+                ast.output_port(CYCLES, ast.WORD),
+            ),
+            items=tuple(items),
+        )
+        return SelfTest(
+            module=module, files={"self_test.sv": ast.print_modules((built,))}, images=self.images
+        )
+
+    def _declarations(self) -> Iterator[ast.Item]:
+        own = {port.CLOCK, port.RESET}
+        for each in self.top.ports:
+            if each.variable.name not in own:
+                yield ast.Declaration(variable=each.variable)
+        yield ast.variable(self.cycle, ast.WORD)
+        yield ast.variable(self.last_firing, ast.WORD)
+        yield ast.variable(self.quiet, ast.Bits(width=8))
+        for name in (self.fired, self.running, self.wrong):
+            yield ast.variable(name)
+
+    def _design(self) -> ast.Instance:
+        values = {
+            name: literal(self.parameters[parameter.name].item(), parameter.type)
+            for parameter, name in zip(self.top.graph.parameters, self.top.parameters, strict=True)
+        }
+        return ast.Instance(
+            module=self.top.module,
+            name=self._fresh("design"),
+            connections=tuple(
+                (each.variable.name, values.get(each.variable.name, Name(name=each.variable.name)))
+                for each in self.top.ports
+            ),
+        )
+
+    # ------------------------------------------------------------------------------------ memory
+
+    def _loads(self) -> Iterator[ast.Item]:
+        for interface, names in self.top.nodes:
+            count = interface.node.place_count
+            if interface.memory:
+                grant = ast.put(_of(names.granted), ast.TRUE)
+                all_of_them = ast.UnrolledFor(variable=P, count=count, body=(grant,))
+                yield ast.AlwaysComb(body=(all_of_them,))
+            for load, access in zip(interface.loads, names.loads, strict=True):
+                words, shift = self._words(load)
+                for place in range(count):
+                    yield ast.Instance(
+                        module="image",
+                        name=self._fresh(f"{access.data}_image"),
+                        parameters=(
+                            *self._shape(load, words, shift),
+                            ("DELAY", number(interface.plan.load_latency)),
+                            ("FILE", self._file(load.tensor, words)),
+                        ),
+                        connections=(
+                            (port.CLOCK, Name(name=port.CLOCK)),
+                            ("address", _high(access.address, place, load.address_type, shift)),
+                            ("data", ast.element(access.data, place)),
+                        ),
+                    )
+
+    def _stores(self) -> Iterator[ast.Item]:
+        for interface, names in self.top.nodes:
+            count = interface.node.place_count
+            for store, access in zip(interface.stores, names.stores, strict=True):
+                words, shift = self._words(store)
+                wrong = self._fresh(f"{access.data}_wrong")
+                yield ast.variable(wrong, ast.BIT, count)
+                self.judges.append((wrong, count))
+                for place in range(count):
+                    yield ast.Instance(
+                        module="judge",
+                        name=self._fresh(f"{access.data}_judge"),
+                        parameters=(
+                            *self._shape(store, words, shift),
+                            ("FILE", self._file(store.tensor, words)),
+                        ),
+                        connections=(
+                            (port.CLOCK, Name(name=port.CLOCK)),
+                            (port.RESET, Name(name=port.RESET)),
+                            ("write", ast.element(access.enable, place)),
+                            ("address", _high(access.address, place, store.address_type, shift)),
+                            ("value", ast.element(access.data, place)),
+                            ("wrong", ast.element(wrong, place)),
+                        ),
+                    )
+                yield from self._last_store(store, access.enable, count)
+
+    def _last_store(self, store: StorePort, enable: str, count: int) -> Iterator[ast.Item]:
+        fresh = self.top.identifiers.fresh
+        stored, last = fresh(f"{store.enable}_any"), fresh(f"{store.enable}_last")
+        yield ast.variable(stored)
+        yield ast.variable(last, ast.WORD)
+        yield ast.AlwaysComb(body=tuple(_any(stored, [(enable, count)])))
+        yield self._last_cycle(last, stored, store.stage)
+        self.stores.append((store, stored, last))
+
+    def _last_cycle(self, last: str, happens: str, before: int) -> ast.Instance:
+        return ast.Instance(
+            module="last_cycle",
+            name=self._fresh(f"{last}_register"),
+            parameters=(("BEFORE", number(before)),),
+            connections=(
+                (port.CLOCK, Name(name=port.CLOCK)),
+                (port.RESET, Name(name=port.RESET)),
+                ("cycle", Name(name=self.cycle)),
+                ("happens", Name(name=happens)),
+                ("last", Name(name=last)),
+            ),
+        )
+
+    def _words(self, access: LoadPort | StorePort) -> tuple[Array, int]:
+        """The words that a unit accesses, and how many low bits of its addresses they drop.
+
+        Vectors that lie at multiples of their length are words; of others there is one for each
+        address.
+        """
+        flat = self.memory[access.tensor.name].reshape(-1)
+        lanes, statement = access.type.lanes, access.statement
+        if lanes == 1:
+            return flat[:, None], 0
+        if not lanes & (lanes - 1) and is_aligned(
+            statement.indices, access.tensor.allocated, lanes
+        ):
+            return flat.reshape(-1, lanes), lanes.bit_length() - 1
+        behind = np.concatenate([flat, np.zeros(lanes - 1, flat.dtype)])
+        return np.lib.stride_tricks.sliding_window_view(behind, lanes), 0
+
+    def _shape(
+        self, access: LoadPort | StorePort, words: Array, shift: int
+    ) -> tuple[tuple[str, TargetExpression], ...]:
+        return (
+            ("WIDTH", number(access.type.total)),
+            ("BITS", number(max(1, access.address_type.width - shift))),
+            ("DEPTH", number(len(words))),
+        )
+
+    def _file(self, tensor: Tensor, words: Array) -> TargetExpression:
+        lanes = words.shape[1]
+        wanted = tensor.name if lanes == 1 else f"{tensor.name}_by_{lanes}"
+        if (tensor.name, lanes) not in self.names:
+            self.names[tensor.name, lanes] = f"{self.files.fresh(wanted)}.hex"
+        name = self.names[tensor.name, lanes]
+        digits = -(-words.dtype.itemsize * 8 // 4)
+        bits = 1 if tensor.type.is_bool else tensor.type.bits
+        rows = [
+            "".join(f"{int(line, 16):0{digits}x}" for line in reversed(lines))
+            for row in words
+            if (lines := hexadecimal(row).split())
+        ]
+        assert lanes == 1 or bits == 4 * digits, "vectors of truth values have one bit for each"
+        self.images[name] = "\n".join((*rows, ""))
+        return Literal(text=f'"{name}"')
+
+    # ---------------------------------------------------------------------------------- counting
+
+    def _counting(self) -> Iterator[ast.Item]:
+        """Of all PEs, through a register for each: their paths do not end in one place."""
+        fired, unfinished = [], []
+        for interface, names in self.top.nodes:
+            count = interface.node.place_count
+            fires, rests = self._fresh(f"{names.fires}_seen"), self._fresh(f"{names.finished}_not")
+            yield ast.variable(fires, ast.BIT, count)
+            yield ast.variable(rests, ast.BIT, count)
+            running = ast.negation(Name(name=port.RESET))
+            seen = (
+                _later(_of(fires), ast.both(running, _of(names.fires))),
+                _later(_of(rests), ast.negation(_of(names.finished))),
+            )
+            yield ast.AlwaysFF(body=(ast.UnrolledFor(variable=P, count=count, body=seen),))
+            fired.append((fires, count))
+            unfinished.append((rests, count))
+        for target, signals in (
+            (self.fired, fired),
+            (self.running, unfinished),
+            (self.wrong, self.judges),
+        ):
+            yield ast.AlwaysComb(body=tuple(_any(target, signals)))
+        yield self._last_cycle(self.last_firing, self.fired, 1)
+        yield from self._end()
+
+    def _end(self) -> Iterator[ast.Item]:
+        """All is over when what fired last has been stored, compared and counted."""
+        steps = 4 * (2 + len(self.stores))
+        drain = max([store.stage for store, _, _ in self.stores], default=0) + steps
+        assert drain < 1 << 8, "a store has at most some stages"
+        quiet, cycle = Name(name=self.quiet), Name(name=self.cycle)
+        over = Binary(operator=">=", left=quiet, right=number(drain))
+        last = self.last_firing
+        for store, _, name in self.stores:
+            latency = self.times.store_latency if store.timed else 0
+            later = self._fresh(f"{name}_complete")
+            yield ast.variable(later, ast.WORD)
+            yield ast.Instance(
+                module="later_cycle",
+                name=self._fresh(f"{later}_register"),
+                parameters=(("LATENCY", number(latency)),),
+                connections=(
+                    (port.CLOCK, Name(name=port.CLOCK)),
+                    ("firing", Name(name=last)),
+                    ("store", Name(name=name)),
+                    ("later", Name(name=later)),
+                ),
+            )
+            last = later
+        yield ast.ContinuousAssignment(target=Name(name=CYCLES), value=Name(name=last))
+        one = number(1)
+        yield ast.AlwaysFF(
+            body=(
+                If(
+                    condition=Name(name=port.RESET),
+                    then=(
+                        _later(self.cycle, one),
+                        _later(self.quiet, number(0)),
+                        _later(DONE, ast.FALSE),
+                        _later(PASSED, ast.FALSE),
+                    ),
+                    otherwise=(
+                        _later(self.cycle, Binary(operator="+", left=cycle, right=one)),
+                        If(
+                            condition=Name(name=self.running),
+                            then=(_later(self.quiet, number(0)),),
+                            otherwise=(
+                                If(
+                                    condition=ast.negation(over),
+                                    then=(
+                                        _later(
+                                            self.quiet,
+                                            Binary(operator="+", left=quiet, right=one),
+                                        ),
+                                    ),
+                                ),
+                            ),
+                        ),
+                        _later(DONE, over),
+                        _later(PASSED, ast.both(over, ast.negation(Name(name=self.wrong)))),
+                    ),
+                ),
+            )
+        )
+
+
+def _any(target: str, signals: list[tuple[str, int]]) -> Iterator[TargetStatement]:
+    """``target`` is whether one of the signals is true."""
+    yield ast.put(target, ast.FALSE)
+    for name, count in signals:
+        either = If(condition=_of(name), then=(ast.put(target, ast.TRUE),))
+        yield ast.UnrolledFor(variable=P, count=count, body=(either,))
+
+
+def _of(name: str) -> TargetExpression:
+    return ast.element(name, Name(name=P))
+
+
+def _later(target: str | TargetExpression, value: TargetExpression) -> TargetStatement:
+    return ast.put(target, value, clocked=True)
+
+
+def _high(address: str, place: int, type: ast.Bits, shift: int) -> TargetExpression:
+    """The address without its lowest bits."""
+    whole = ast.element(address, place)
+    if shift == 0:
+        return whole
+    if shift >= type.width:
+        return Literal(text="1'b0")
+    return ast.Slice(base=whole, high=type.width - 1, low=shift)

@@ -1,0 +1,285 @@
+"""Stages of the datapath of a PE: in which cycle after a firing each of its values is there.
+
+Stage n has the values of what fired n cycles ago.  Nothing in the datapath waits: the firing has
+reserved room for all that it sends.  Tokens are taken in stage 0 and loaded data come in that of
+the load latency; an operator takes as many stages as the device says.  Values on a way through a
+register file, from a read to a write, are computed within one stage, in which the file is read and
+at whose end it is written, so that the next firing sees what this one has left; the registers that
+the device counts for their operators follow behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from t2s.backends.base import DeviceTimes, no_latency
+from t2s.backends.verilog.technology import GENERIC, Technology
+from t2s.core.errors import UnsupportedError
+from t2s.core.expr import Apply, Cast, Const, Expr, Index, Local, Parameter
+from t2s.core.ops import Op
+from t2s.core.types import Kind
+from t2s.core.walk import children, walk
+from t2s.graph.body import (
+    Let,
+    Load,
+    Receive,
+    RegisterRead,
+    RegisterWrite,
+    Send,
+    Statement,
+    Store,
+)
+from t2s.graph.graph import Graph
+from t2s.graph.nodes import PEArray
+
+LatencyOf = Callable[[Expr], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagePlan:
+    """The stages of a node, the same for all classes of its PEs.
+
+    Attributes
+    ----------
+    latency_of: registers of an operator.
+    load_latency: the stage of loaded data.
+    files: the stage of each register file.
+    stores: the stage of each store.
+    late: the stage of the value of each channel.
+    chip: whether times are constants, and so values are in stages at all.
+    """
+
+    latency_of: LatencyOf = no_latency
+    load_latency: int = 0
+    files: Mapping[str, int] = field(default_factory=dict)
+    stores: tuple[int, ...] = ()
+    late: Mapping[str, int] = field(default_factory=dict)
+    chip: bool = False
+    technology: Technology = GENERIC
+
+
+AT_ONCE = StagePlan()
+"""Everything in the cycle of the firing."""
+
+
+class Stages:
+    """The stages of the values of a node; ``files`` are those of its register files."""
+
+    def __init__(self, node: PEArray, plan: StagePlan, files: Mapping[str, int]) -> None:
+        self.plan, self.files = plan, files
+        self.loops = {loop.name for loop in node.loops}
+        self.locals: dict[str, int | None] = {}
+        self._feeding = _feeding(node.body)
+        self._of_files: set[str] = set()
+        self._known: dict[tuple[Expr, bool], int | None] = {}
+        for statement in node.body:
+            match statement:
+                case Receive(target=target):
+                    self.locals[target] = 0
+                case Load(target=target):
+                    self.locals[target] = plan.load_latency
+                case RegisterRead(target=target, register=register):
+                    self.locals[target] = files.get(register, 0)
+                    self._of_files.add(target)
+                case Let(target=target, value=value):
+                    self.locals[target] = self.of(value, target in self._feeding)
+                    if self.reads_files(value):
+                        self._of_files.add(target)
+
+    def feeds(self, target: str) -> bool:
+        """Whether a local has an influence on what is written into a register file."""
+        return target in self._feeding
+
+    def reads_files(self, expr: Expr) -> bool:
+        """Whether a value depends on what register files hold."""
+        return any(isinstance(t, Local) and t.name in self._of_files for t in walk(expr))
+
+    def at_once(self, expr: Expr, feeding: bool) -> bool:
+        """Whether a value is on a way from a register file to one."""
+        return feeding and self.reads_files(expr)
+
+    def of(self, expr: Expr, feeding: bool) -> int | None:
+        """The stage of a value; ``None`` for one that is the same in all firings."""
+        key = expr, feeding
+        if key not in self._known:
+            self._known[key] = self._stage(expr, feeding)
+        return self._known[key]
+
+    def operands(self, expr: Expr, feeding: bool) -> int | None:
+        """The stage in which all operands of a value are there."""
+        stages = [self.of(c, feeding) for c in children(expr) if isinstance(c, Expr)]
+        return max((stage for stage in stages if stage is not None), default=None)
+
+    def registers(self, expr: Expr, feeding: bool) -> int:
+        """The registers between the operands of a value and the value."""
+        inside = self.operands(expr, feeding)
+        return 0 if inside is None else (self.of(expr, feeding) or 0) - inside
+
+    def _stage(self, expr: Expr, feeding: bool) -> int | None:
+        match expr:
+            case Local(name=name):
+                return self.locals[name]
+            case Index(name=name) if name in self.loops:
+                return 0
+            case Const() | Index() | Parameter():
+                return None
+        inside = self.operands(expr, feeding)
+        if inside is None or self.at_once(expr, feeding) or is_control(expr):
+            return inside
+        return inside + self.plan.latency_of(expr)
+
+
+def is_control(expr: Expr) -> bool:
+    """Whether a value follows from the counters alone; it is computed ahead of its firing."""
+    return not any(isinstance(term, Local) for term in walk(expr))
+
+
+def _feeding(body: tuple[Statement, ...]) -> set[str]:
+    """The locals that have an influence on what is written into register files."""
+    feeding: set[str] = set()
+    for statement in reversed(body):
+        match statement:
+            case RegisterWrite():
+                feeding |= _locals_of(statement)
+            case Let(target=target, value=value) if target in feeding:
+                feeding |= _locals_of(value)
+    return feeding
+
+
+def _locals_of(term: Statement | Expr) -> set[str]:
+    return {part.name for part in walk(term) if isinstance(part, Local)}
+
+
+def plan_of(graph: Graph, node: PEArray, times: DeviceTimes, technology: Technology) -> StagePlan:
+    """The stages of a node on a device.
+
+    Raises ``UnsupportedError`` if a value is there too late for a channel or for memory, or if the
+    technology cannot build an operator with the registers that the device says.
+    """
+    plan = StagePlan(
+        latency_of=times.latency_of,
+        load_latency=times.load_latency,
+        late={c.name: times.channels[c.name].latency - 1 for c in graph.outputs_of(node.name)},
+        chip=True,
+        technology=technology,
+    )
+    _check_multipliers(node, plan)
+    files = {register.name: 0 for register in node.registers}
+    while True:
+        stages = Stages(node, plan, files)
+        later = dict(files)
+        for statement in node.body:
+            if isinstance(statement, RegisterWrite):
+                values = (statement.value, statement.condition, *statement.indices)
+                found = [stages.of(value, True) for value in values if value is not None]
+                at = max((stage for stage in found if stage is not None), default=0)
+                later[statement.register] = max(later[statement.register], at)
+        if later == files:
+            break
+        files = later
+    for statement in node.body:
+        if isinstance(statement, Send):
+            _check_send(node, statement, stages, plan)
+    return StagePlan(
+        latency_of=plan.latency_of,
+        load_latency=plan.load_latency,
+        files=files,
+        stores=tuple(
+            _stage_of_store(graph, node, statement, stages, times)
+            for statement in node.body
+            if isinstance(statement, Store)
+        ),
+        late=plan.late,
+        chip=True,
+        technology=technology,
+    )
+
+
+def _check_send(node: PEArray, send: Send, stages: Stages, plan: StagePlan) -> None:
+    at, needed = stages.of(send.value, False) or 0, plan.late[send.channel]
+    if at > needed:
+        raise UnsupportedError(
+            f"{node.name!r} cannot have the value for {send.channel!r} in time",
+            location=node.location,
+            expected=f"the value {needed} cycles after the firing, as the device says",
+            given=f"{at} cycles: it has been in a register file, which is written so late",
+            hint="a device with a lower load latency, or load and use the data in nodes of their "
+            "own",
+        )
+
+
+def _stage_of_store(
+    graph: Graph, node: PEArray, store: Store, stages: Stages, times: DeviceTimes
+) -> int:
+    """The stage in which a store happens: as early as those who load need it."""
+    at = stages.of(store.value, False) or 0
+    loading = [
+        n.name
+        for n in graph.nodes
+        if any(isinstance(t, Load) and t.tensor == store.tensor for t in walk(n))
+    ]
+    latest = 0 if node.name in loading else times.store_latency
+    if loading and at > latest:
+        raise UnsupportedError(
+            f"{node.name!r} cannot store {store.tensor!r} in time for {loading[0]!r} to load it",
+            location=node.location,
+            expected=f"the value at most {latest} cycles after the firing",
+            given=f"{at} cycles",
+            hint="a device with a higher store latency, or compute the value in a node of its own",
+        )
+    return at
+
+
+def _check_multipliers(node: PEArray, plan: StagePlan) -> None:
+    least, most = plan.technology.multiplier_registers
+    for term in walk(node):
+        if isinstance(term, Expr) and not is_control(term):
+            factors = multiplier_operands(term, plan.technology)
+            if factors is not None and not least <= plan.latency_of(term) <= most:
+                raise UnsupportedError(
+                    f"{node.name!r} multiplies with a latency that {plan.technology.name} "
+                    "cannot build",
+                    location=node.location,
+                    expected=f"a latency of {least} to {most} cycles: so many registers has a "
+                    f"multiplication of {term.type} in one multiplier",
+                    given=f"{plan.latency_of(term)} cycles of the device",
+                    hint="set the operator_latencies of the device",
+                )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factor:
+    """An operand of a multiplication, without casts that keep its value; ``bits`` with a sign."""
+
+    value: Expr
+    bits: int
+
+
+def multiplier_operands(expr: Expr, technology: Technology) -> tuple[Factor, Factor] | None:
+    """The operands of a product that is one multiplier; ``None`` for anything else."""
+    match expr:
+        case Apply(operator=Op.MULTIPLY, operands=(left, right), type=type) if (
+            type.is_integer and type.lanes == 1
+        ):
+            factors = _factor(left), _factor(right)
+        case _:
+            return None
+    if any(isinstance(factor.value, Const) for factor in factors):
+        return None
+    most = technology.multiplier_bits
+    if most is not None and any(factor.bits > most for factor in factors):
+        return None
+    return factors
+
+
+def _factor(expr: Expr) -> Factor:
+    while isinstance(expr, Cast):
+        inner, outer = expr.value.type, expr.type
+        signed = inner.kind is Kind.INT
+        if not (inner.is_integer and inner.bits < outer.bits):
+            break
+        if signed and outer.kind is not Kind.INT:
+            break
+        expr = expr.value
+    return Factor(value=expr, bits=expr.type.bits + (expr.type.kind is Kind.UINT))

@@ -1,0 +1,385 @@
+"""The verb ``synthesize``: a design as a chip, with open tools, and what is known of it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.location import user_location
+from t2s.core.progress import ProgressBar
+from t2s.core.validate import as_int, checked_folder, checked_seconds
+from t2s.driver.design import Array
+from t2s.driver.hardware import device_times
+from t2s.driver.recognize import design_of
+from t2s.graph.graph import Graph, TensorRole
+from t2s.graph.verify import verify_graph
+
+if TYPE_CHECKING:
+    from t2s.backends.base import DeviceTimes
+    from t2s.backends.verilog.flow.critical import CriticalPath
+    from t2s.backends.verilog.flow.parts import Board, Part
+    from t2s.backends.verilog.verilator import HardwareResult
+    from t2s.simulator.devices import Device
+    from t2s.simulator.program.sim_program import SimProgram
+    from t2s.simulator.random_stalls import RandomStalls
+    from t2s.simulator.report.result import SimResult
+
+MEMORIES = ("bram",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verification:
+    """The netlist of a chip beside the simulator, on the same inputs.
+
+    ``differences`` are in words; there are none if cycles, firings, their first and last cycles,
+    and outputs are the same.
+    """
+
+    netlist: HardwareResult
+    simulated: SimResult
+    differences: tuple[str, ...]
+
+    @property
+    def equal(self) -> bool:
+        """Whether nothing differs."""
+        return not self.differences
+
+    def __str__(self) -> str:
+        if self.equal:
+            return f"the netlist does what the simulator says: {self.simulated.cycles:,} cycles"
+        return "\n".join(("the netlist differs from the simulator:", *self.differences))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Chip:
+    """A design as cells of an FPGA, placed and routed, with a self test around it.
+
+    Attributes
+    ----------
+    name, part, board: the design, the FPGA, and the board or ``None``.
+    luts, flip_flops, dsps, rams: used of the FPGA after routing: LUTs of four inputs (with those of
+        carry chains and small memories), flip-flops, multipliers, block RAMs.
+    cells: cells after synthesis, by their kinds in the library of the vendor.
+    clock_mhz, fmax_mhz: the clock that was asked for, and the fastest one that the tools promise.
+    critical: the path that limits it.
+    cycles: of a run, as the simulator counts them and the self test shows them.
+    seconds: of each step of the flow, as time passed.
+    directory: the folder with all files; ``bitstream`` is the one for the board, if there is one.
+    """
+
+    name: str
+    graph: Graph
+    device: Device
+    part: Part
+    board: Board | None
+    luts: int
+    flip_flops: int
+    dsps: int
+    rams: int
+    cells: Mapping[str, int]
+    clock_mhz: float
+    fmax_mhz: float
+    critical: CriticalPath
+    cycles: int
+    seconds: Mapping[str, float]
+    directory: Path
+    bitstream: Path | None
+    times: DeviceTimes
+    time_limit: float
+
+    @property
+    def meets_clock(self) -> bool:
+        """Whether the tools promise the clock that was asked for."""
+        return self.fmax_mhz >= self.clock_mhz
+
+    def __repr__(self) -> str:
+        return f"<Chip {self.name} on {self.part.name}: {self.fmax_mhz:.0f} MHz>"
+
+    def __str__(self) -> str:
+        part = self.part
+        rows = [
+            ("LUTs", self.luts, part.luts),
+            ("flip-flops", self.flip_flops, part.flip_flops),
+            ("multipliers", self.dsps, part.dsps),
+            ("block RAMs", self.rams, part.rams),
+        ]
+        lines = [f"{self.name} on {part.name if self.board is None else self.board.description}"]
+        lines += [f"  {what:<12}{used:>8,} of {there:,}" for what, used, there in rows]
+        met = "" if self.meets_clock else f", which misses {self.clock_mhz:g} MHz"
+        lines.append(f"  clock       {self.fmax_mhz:>8.1f} MHz{met}")
+        lines.append(f"  cycles      {self.cycles:>8,}")
+        lines.append(f"  slowest     {self.critical}")
+        if not self.meets_clock and self.critical.location is not None:
+            lines.append(f"    --> {self.critical.location}")
+        if self.bitstream is not None:
+            lines.append(f"  bitstream   {self.bitstream}")
+        return "\n".join(lines)
+
+    def verify(
+        self, inputs: Mapping[str, Any], *, stalls: RandomStalls | None = None
+    ) -> Verification:
+        """Run the cells after synthesis in Verilator, and compare them with the simulator.
+
+        The testbench is that of ``t2s.verilate``, with the same stalls.  ``inputs`` are those of
+        the design.  The first call builds the simulation, in half a minute for an array of 16 PEs.
+        Raises ``ChipError`` and ``VerilationError`` if a tool is missing or fails.
+        """
+        from t2s.backends.base import Stalling
+        from t2s.backends.verilog.flow.netlist import netlist_model
+        from t2s.driver.simulate import simulate
+        from t2s.simulator.program.build import build_program
+        from t2s.simulator.random_stalls import check_stalls
+
+        check_stalls(stalls)
+        stalling = None if stalls is None else Stalling(seed=stalls.seed, one_in=stalls.one_in)
+        simulated = simulate(self.graph, inputs, device=self.device, stalls=stalls)
+        program = build_program(self.graph, self.device, inputs, _scalars(self.graph, inputs))
+        with tempfile.TemporaryDirectory(prefix="t2s-netlist-") as folder:
+            model = netlist_model(self.graph, self.times, self.part, Path(folder), self.time_limit)
+            netlist = model.run(
+                self.times,
+                program.inputs,
+                program.parameters,
+                stalling=stalling,
+                time_limit=self.time_limit,
+            )
+        return Verification(
+            netlist=netlist,
+            simulated=simulated,
+            differences=tuple(differences(program, netlist, simulated)),
+        )
+
+
+def synthesize(
+    design: object,
+    part: str | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    memory: str = "bram",
+    board: str | None = None,
+    clock_mhz: float | None = None,
+    directory: str | Path = "chip",
+    seed: int = 1,
+    time_limit: float = 1800.0,
+    progress: bool | None = None,
+) -> Chip:
+    """Make a chip of a design with open tools: synthesis, place and route, a bitstream.
+
+    Parameters
+    ----------
+    part: an FPGA, ``"ecp5-25k"``, ``"ecp5-45k"`` or ``"ecp5-85k"``; needed unless ``board`` has
+        one.
+    inputs: what is in its memories; without, integers that are made up, always the same ones.
+    memory: ``"bram"``, block RAM of the FPGA: a self test, which compares all results with those of
+        the simulator and shows the cycles of its run.
+    board: ``"ulx3s"`` or ``"colorlight-i5"``: pins, lights, a serial port, and a bitstream.
+    clock_mhz: what place and route aims for; 150 without.
+    directory: the folder for all files; nothing is left there if a step fails.
+    seed: of the placement, whose speed varies by some percent.
+    time_limit: seconds for each tool.
+    progress: show the steps: ``True``, ``False``, or ``None`` for a terminal.
+
+    Needs the extra ``t2s-spatial[chips]``.  Raises ``UserError`` for unknown names,
+    ``UnsupportedError`` for what cannot be built and for a design that does not fit, and
+    ``ChipError`` for a tool that is missing, fails, or takes too long.
+    """
+    from t2s.backends.verilog.flow.critical import critical_path
+    from t2s.backends.verilog.flow.flow import ChipJob, build, check_self_test
+    from t2s.driver.simulate import simulate
+    from t2s.simulator.devices import DEVICES
+    from t2s.simulator.program.build import build_program
+
+    on_board, fpga = _target(part, board)
+    clock = 150.0 if clock_mhz is None else _frequency(clock_mhz)
+    folder = checked_folder("the directory of synthesize", directory)
+    checked_seconds("time_limit", time_limit)
+    if memory not in MEMORIES:
+        raise UserError(
+            f"unknown memory {memory!r}",
+            location=user_location(),
+            expected=", ".join(MEMORIES),
+            given=repr(memory),
+        )
+    number = as_int(seed)
+    if number is None or number < 0:
+        raise UserError(
+            "seed must be an integer of at least 0", location=user_location(), given=repr(seed)
+        )
+    resolved = design_of(design)
+    graph = resolved.only_stage(inputs, "synthesize").graph
+    verify_graph(graph)
+    check_self_test(graph)
+    device = DEVICES[fpga.name]
+    _check_fits(graph, device, fpga)
+    given = _made_up(graph) if inputs is None else dict(inputs)
+    simulated = simulate(graph, given, device=device, progress=False)
+    scalars = _scalars(graph, given)
+    program = build_program(graph, device, given, scalars)
+    times = device_times(program)
+    job = ChipJob(
+        graph=graph,
+        times=times,
+        arrays={**given, **simulated.outputs},
+        parameters=program.parameters,
+        part=fpga,
+        board=on_board,
+        clock_mhz=clock,
+        seed=number,
+        time_limit=time_limit,
+    )
+    with _emptied(folder) as place, _Steps(progress) as steps:
+        built = build(job, place, steps.begin)
+    routed = built.routed
+    return Chip(
+        name=graph.name,
+        graph=graph,
+        device=device,
+        part=fpga,
+        board=on_board,
+        luts=routed.used[fpga.lut_cells],
+        flip_flops=routed.used[fpga.flip_flop_cells],
+        dsps=routed.used[fpga.dsp_cells],
+        rams=routed.used[fpga.ram_cells],
+        cells=built.cells,
+        clock_mhz=clock,
+        fmax_mhz=routed.fmax_mhz,
+        critical=critical_path(built.names, routed.slowest),
+        cycles=simulated.cycles,
+        seconds=built.seconds,
+        directory=folder,
+        bitstream=None if built.bitstream is None else folder / built.bitstream,
+        times=times,
+        time_limit=time_limit,
+    )
+
+
+def _target(part: str | None, board: str | None) -> tuple[Board | None, Part]:
+    """The board and the FPGA; raises ``UserError`` for unknown names, and for two that differ."""
+    from t2s.backends.verilog.flow.parts import PARTS, find_board, find_part
+
+    on_board = None if board is None else find_board(board)
+    if part is None:
+        if on_board is None:
+            raise UserError(
+                "synthesize needs an FPGA",
+                location=user_location(),
+                expected=f"part= one of {', '.join(PARTS)}, or board=",
+            )
+        return on_board, PARTS[on_board.part]
+    found = find_part(part)
+    if on_board is not None and on_board.part != found.name:
+        raise UserError(
+            f"board {on_board.name!r} has another FPGA than {found.name!r}",
+            location=user_location(),
+            expected=f"{on_board.part}, or no part",
+            given=repr(part),
+        )
+    return on_board, found
+
+
+def _frequency(value: object) -> float:
+    number = isinstance(value, int | float | np.integer | np.floating)
+    if number and not isinstance(value, bool) and 0 < float(value) < 10_000:  # type: ignore[arg-type]
+        return float(value)  # type: ignore[arg-type]
+    raise UserError(
+        "clock_mhz must be a frequency in MHz",
+        location=user_location(),
+        expected="a number of more than 0",
+        given=repr(value),
+    )
+
+
+def _check_fits(graph: Graph, device: Device, part: Part) -> None:
+    """Raise ``UnsupportedError`` for a design with more multipliers than the FPGA has."""
+    from t2s.backends.verilog.flow.parts import PARTS
+    from t2s.report.resources import estimate_resources
+
+    needed = estimate_resources(graph, device).dsp_blocks
+    if needed <= part.dsps:
+        return
+    larger = [p.name for p in PARTS.values() if p.dsps >= needed]
+    raise UnsupportedError(
+        f"{graph.name} needs {needed:,} multipliers, and {part.name} has {part.dsps:,}",
+        location=graph.location,
+        expected=f"at most {part.dsps:,} multipliers",
+        given=f"{needed:,}",
+        hint=f"{larger[0]} has enough" if larger else "unroll fewer loops",
+    )
+
+
+def _made_up(graph: Graph) -> dict[str, Array]:
+    """Integers of a few bits for all inputs, always the same ones."""
+    random = np.random.default_rng(0)
+    inputs: dict[str, Array] = {}
+    for tensor in graph.tensors:
+        if tensor.role is TensorRole.INPUT:
+            values = random.integers(0 if tensor.type.is_bool else -8, 8, tensor.shape)
+            inputs[tensor.array] = np.asarray(values % 2 if tensor.type.is_bool else values).astype(
+                tensor.type.numpy
+            )
+    for parameter in graph.parameters:
+        inputs[parameter.name] = np.asarray(1, parameter.type.numpy)
+    return inputs
+
+
+def _scalars(graph: Graph, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    return {p.name: inputs[p.name] for p in graph.parameters if p.name in inputs}
+
+
+@contextmanager
+def _emptied(folder: Path) -> Iterator[Path]:
+    """A temporary folder whose files are those of ``folder`` at the end, if all went well."""
+    from t2s.core.files import write_files
+
+    with tempfile.TemporaryDirectory(prefix="t2s-chip-") as temporary:
+        place = Path(temporary)
+        yield place
+        files = {path.name: path.read_bytes() for path in sorted(place.iterdir())}
+        write_files(folder, files, user_location())
+
+
+class _Steps(ProgressBar):
+    """The steps of the flow, one after the other."""
+
+    def __init__(self, enabled: bool | None) -> None:
+        super().__init__(enabled)
+        self._done = 0
+
+    def _columns(self) -> list[Any]:
+        from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        return [SpinnerColumn(), TextColumn("{task.fields[step]}"), TimeElapsedColumn()]
+
+    def begin(self, step: str) -> None:
+        """A step begins."""
+        self._show(self._done, None, step=step)
+        self._done += 1
+
+
+def differences(
+    program: SimProgram, netlist: HardwareResult, simulated: SimResult
+) -> Iterator[str]:
+    """What the hardware did otherwise than the simulator, in words."""
+    if netlist.ending.name != simulated.ending.name:
+        yield f"it ends with {netlist.ending.name}, not {simulated.ending.name}"
+    if netlist.cycles != simulated.cycles:
+        yield f"it takes {netlist.cycles:,} cycles, not {simulated.cycles:,}"
+    for timing in program.nodes:
+        node = simulated.nodes[timing.node.name]
+        fired = netlist.firings[timing.instances]
+        first, last = netlist.first[timing.instances], netlist.last[timing.instances]
+        seen = (int(fired.sum()), int(first[fired > 0].min(initial=2**62)), int(last.max()))
+        wanted = (node.slots, node.first_firing or 2**62, node.last_firing or 0)
+        if seen != wanted:
+            yield f"{node.name} fires {seen}, not {wanted} (number, first, last)"
+    for name, value in simulated.outputs.items():
+        found = netlist.outputs.get(name)
+        if found is None or not np.array_equal(found, value, equal_nan=value.dtype.kind == "f"):
+            yield f"other values in {name}"

@@ -1,0 +1,405 @@
+"""Chips of integer designs: the flow, its reports, and the netlist beside the simulator."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import t2s
+from t2s.backends.verilog.flow import toolchain
+from t2s.backends.verilog.flow.critical import critical_path
+from t2s.backends.verilog.flow.flow import ChipJob, Sources, sources_of
+from t2s.backends.verilog.flow.parts import BOARDS, PARTS
+from t2s.backends.verilog.flow.routing import Hop, read_report
+from t2s.backends.verilog.flow.toolchain import ChipError
+from t2s.backends.verilog.technology import find_technology
+from t2s.backends.verilog.top import top_of
+from t2s.backends.verilog.verilator import find_tools
+from t2s.core.child import Ended
+from t2s.core.errors import UserError
+from t2s.driver.hardware import device_times
+from t2s.simulator.devices import DEVICES
+from t2s.simulator.program.build import build_program
+from tests.backends import designs
+
+PART = PARTS["ecp5-85k"]
+
+
+def product(pes: int = 2, steps: int = 6, bits: int = 8) -> t2s.Func:
+    """C = A B on a square array of PEs."""
+    A = t2s.ImageParam(t2s.Int(bits), 2, name="A")
+    B = t2s.ImageParam(t2s.Int(bits), 2, name="B")
+    i, j = t2s.variables("i j")
+    k, C = t2s.RDom(0, steps, name="k"), t2s.Func("C")
+    C[i, j] = t2s.cast(t2s.Int(32), 0)
+    C[i, j] += t2s.cast(t2s.Int(32), A[i, k]) * t2s.cast(t2s.Int(32), B[k, j])
+    C.bound(i, 0, pes).bound(j, 0, pes).reorder(j, i, k).unroll(i, j)
+    A_loader, B_loader, C_unloader = t2s.funcs("A_loader B_loader C_unloader")
+    C.isolate_producer(A, A_loader).isolate_producer(B, B_loader).isolate_consumer(C_unloader)
+    C.forward(A_loader, j).forward(B_loader, i)
+    return C
+
+
+def vectors() -> t2s.Func:
+    """Sums of vectors of four elements, which are words of memory."""
+    A, C = t2s.ImageParam(t2s.Int(16), 2, name="A"), t2s.Func("C")
+    i, k, kv = t2s.Var("i"), t2s.RDom(0, 16, name="k"), t2s.Var("kv")
+    C[i] = t2s.cast(t2s.Int(32), 0)
+    C[i] += t2s.cast(t2s.Int(32), A[i, k])
+    return C.bound(i, 0, 3).split(k, k, kv, 4).reorder(kv, k, i).vload(A)
+
+
+def stencil() -> t2s.Func:
+    """A filter of three taps, one result in a cycle."""
+    x, y = t2s.ImageParam(t2s.Int(16), 1, name="x"), t2s.Func("y")
+    i = t2s.Var("i")
+    y[i] = x[i] * 3 - x[i + 1] * 5 + x[i + 2]
+    return y.bound(i, 0, 20)
+
+
+def random_inputs(func: t2s.Func) -> dict[str, Any]:
+    random = np.random.default_rng(3)
+    graph = t2s.lower(func)
+    return {
+        tensor.array: random.integers(-100, 100, tensor.shape).astype(tensor.type.numpy)
+        for tensor in graph.tensors
+        if tensor.role.value == "input"
+    }
+
+
+def job(func: t2s.Func, board: str | None = None) -> tuple[ChipJob, int]:
+    """The job of a chip, and its cycles in the simulator."""
+    graph, inputs, device = t2s.lower(func), random_inputs(func), DEVICES[PART.name]
+    simulated = t2s.simulate(func, inputs, device=device)
+    program = build_program(graph, device, inputs, {})
+    chosen = ChipJob(
+        graph=graph,
+        times=device_times(program),
+        arrays={**inputs, **simulated.outputs},
+        parameters={},
+        part=PART,
+        board=None if board is None else BOARDS[board],
+        clock_mhz=150,
+        seed=1,
+        time_limit=600,
+    )
+    return chosen, simulated.cycles
+
+
+# ------------------------------------------------------------------------------- the self test
+
+_BENCH = """
+module bench(input logic clock);
+  logic reset = 1;
+  int ran = 0;
+  logic done, passed;
+  logic [31:0] cycles;
+  {top} test(.clock, .reset, .done, .passed, .cycles);
+  always_ff @(posedge clock) begin
+    ran <= ran + 1;
+    if (ran == 4) reset <= 0;
+    if (done) $display("passed %0d, %0d cycles", passed, cycles);
+    if (done || ran > 5000) $finish;
+  end
+endmodule
+"""
+_MAIN = """
+#include "Vbench.h"
+int main() {
+    Vbench bench;
+    for (int i = 0; !Verilated::gotFinish(); ++i) { bench.clock = i & 1; bench.eval(); }
+}
+"""
+
+
+def run_bench(files: dict[str, str], read: list[str], folder: Path) -> str:
+    """What a module ``bench`` prints in Verilator, which reads some of the files."""
+    found = find_tools()
+    if isinstance(found, str):
+        pytest.skip(f"{found} is not installed")
+    for name, text in {**files, "bench.cpp": _MAIN}.items():
+        (folder / name).write_text(text)
+    command = [str(found.verilator), "-Wno-fatal", "--cc", "--exe", "--build", "--top-module"]
+    command += ["bench", *read, "bench.cpp"]
+    environment = {**os.environ, "VERILATOR_ROOT": str(found.root)}
+    subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
+    ran = subprocess.run(["obj_dir/Vbench"], cwd=folder, check=True, capture_output=True, text=True)
+    return ran.stdout
+
+
+def run_self_test(sources: Sources, folder: Path, **changed: str) -> str:
+    """What the self test says in Verilator, with models in place of primitives."""
+    technology = find_technology(PART.technology)
+    library = Path(toolchain.__file__).parents[1] / "library"
+    models = {name: (library / name).read_text() for name in technology.models}
+    files = {**sources.files, **changed, **models, "bench.sv": _BENCH.format(top=sources.top)}
+    read = [*models, *(name for name in sources.read if name not in technology.cells), "bench.sv"]
+    return run_bench(files, read, folder).splitlines()[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("define", [product, vectors, stencil])
+def test_self_test(define: Any, tmp_path: Path) -> None:
+    """It passes in the simulator's cycles, and fails with one bit of one input flipped."""
+    chosen, cycles = job(define())
+    sources = sources_of(chosen)
+    (tmp_path / "right").mkdir()
+    (tmp_path / "wrong").mkdir()
+    assert run_self_test(sources, tmp_path / "right") == f"passed 1, {cycles} cycles"
+    image = next(name for name in sources.files if re.match(r"[Ax].*\.hex", name))
+    words = sources.files[image].splitlines()
+    words[1] = f"{int(words[1], 16) ^ 1:x}"
+    said = run_self_test(sources, tmp_path / "wrong", **{image: "\n".join((*words, ""))})
+    assert said == f"passed 0, {cycles} cycles"
+
+
+def test_what_has_no_self_test() -> None:
+    A = t2s.ImageParam(t2s.Int(32), 2, name="A")
+    i, k = t2s.Var("i"), t2s.RDom(0, 4, name="k")
+    total, scaled = t2s.funcs("total scaled")
+    total[i] = 0
+    total[i] += A[i, k]
+    scaled[i] = total[i] * 2
+    with pytest.raises(UserError, match="tensors that are stored and loaded again have no self"):
+        t2s.synthesize(scaled.bound(i, 0, 8), "ecp5-85k")
+    with pytest.raises(UserError, match="machines have no self test"):
+        t2s.synthesize(designs_with_machines(), "ecp5-85k")
+
+
+def designs_with_machines() -> Any:
+    from tests.backends.test_opencl_machines import merging
+
+    return merging()
+
+
+# ------------------------------------------------------------------------------------ the flow
+
+
+def test_cells(tmp_path: Path) -> None:
+    """Synthesis alone: a multiplier with its registers for each PE, and a block RAM per loader."""
+    chosen, _ = job(product())
+    sources = sources_of(chosen)
+    for name, text in sources.files.items():
+        (tmp_path / name).write_text(text)
+    from t2s.backends.verilog.flow.flow import synthesis_commands
+
+    toolchain.run_yosys(synthesis_commands(PART, sources), tmp_path, 600)
+    netlist = (tmp_path / "netlist.json").read_text()
+    assert len(re.findall(r'"type": "MULT18X18D"', netlist)) >= 4
+    assert len(re.findall(r'"REGMODE_B": "OUTREG"', netlist)) == 4
+    assert not (tmp_path / "log.txt").exists()
+
+
+@pytest.mark.slow
+def test_bitstream_and_netlist(tmp_path: Path) -> None:
+    func = product(steps=4)
+    inputs = random_inputs(func)
+    chip = t2s.synthesize(func, inputs=inputs, board="ulx3s", directory=tmp_path / "chip")
+    assert chip.bitstream == tmp_path / "chip" / "C.bit"
+    assert chip.bitstream.stat().st_size > 100_000
+    assert (chip.dsps, chip.rams) == (4, 4)
+    assert chip.cycles == t2s.cycles(func, device="ecp5-85k")
+    assert chip.fmax_mhz > 100
+    assert str(chip).splitlines()[0] == "C on Radiona ULX3S with an LFE5U-85F"
+    assert list(chip.seconds) == ["synthesis", "place and route", "bitstream"]
+    for stalls in (None, t2s.RandomStalls(seed=5, one_in=3)):
+        found = chip.verify(inputs, stalls=stalls)
+        assert found.equal, str(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("define", [vectors, stencil])
+def test_netlists(define: Any, tmp_path: Path) -> None:
+    func = define()
+    inputs = random_inputs(func)
+    chip = t2s.synthesize(func, "ecp5-25k", inputs, directory=tmp_path)
+    for stalls in (None, t2s.RandomStalls(seed=5, one_in=3), t2s.RandomStalls(seed=8, one_in=2)):
+        found = chip.verify(inputs, stalls=stalls)
+        assert found.equal, str(found)
+
+
+# ---------------------------------------------------------------------------------- the reports
+
+REPORT = {
+    "fmax": {"$glbnet$clock$TRELLIS_IO_IN": {"achieved": 120.5, "constraint": 150.0}},
+    "utilization": {"TRELLIS_COMB": {"used": 7, "available": 9}},
+    "critical_paths": [
+        {"from": "<async>", "to": "posedge clock", "path": []},
+        {
+            "from": "posedge $glbnet$clock$TRELLIS_IO_IN",
+            "to": "posedge $glbnet$clock$TRELLIS_IO_IN",
+            "path": [
+                {"type": "clk-to-q", "delay": 0.5, "to": {"cell": "a_TRELLIS_FF_Q"}},
+                {"type": "routing", "delay": 1.5, "to": {"cell": "b_LUT4_Z"}},
+            ],
+        },
+    ],
+}
+
+
+def test_report() -> None:
+    routed = read_report(REPORT)
+    assert (routed.fmax_mhz, routed.used) == (120.5, {"TRELLIS_COMB": 7})
+    assert [(hop.cell, hop.wire) for hop in routed.slowest] == [
+        ("a_TRELLIS_FF_Q", False),
+        ("b_LUT4_Z", True),
+    ]
+
+
+def test_the_critical_path_in_words_of_the_user() -> None:
+    chosen, _ = job(product())
+    top = top_of(chosen.graph, chosen.times, find_technology(PART.technology))
+    hops = [
+        Hop(
+            cell="test.design.A_along_j_fifos[1].one.valid_TRELLIS_FF_Q",
+            wire=False,
+            nanoseconds=0.5,
+        ),
+        Hop(cell="test.design.C_node.pe_2.fires_LUT4_Z_A", wire=True, nanoseconds=1.0),
+        Hop(cell="test.design.C_node.pe_2.fires_LUT4_Z_A", wire=False, nanoseconds=0.25),
+        Hop(cell="$nextpnr_CCU2C_21$CCU2_COMB0", wire=False, nanoseconds=0.25),
+        Hop(cell="test.quiet_TRELLIS_FF_Q", wire=True, nanoseconds=2.0),
+    ]
+    path = critical_path(top, hops)
+    assert [step.where for step in path.steps][1:] == ["C[1, 0]", "the memory around the design"]
+    assert path.steps[0].where.startswith("channel A_along_j[")
+    assert (path.steps[1].logic, path.steps[1].wires, path.steps[1].signal) == (0.5, 1.0, "fires")
+    assert path.location is not None
+    assert str(path).endswith("(4.00 ns, 75% of them wires)")
+    assert str(critical_path(top, [])) == "no path from register to register"
+
+
+# ------------------------------------------------------------------------------------ bad input
+
+
+def refused(design: Any = None, **options: Any) -> str:
+    with pytest.raises(UserError) as caught:
+        t2s.synthesize(product() if design is None else design, **options)
+    return str(caught.value)
+
+
+def test_names() -> None:
+    assert "unknown part 'ecp6'" in refused(part="ecp6")
+    assert "expected: ecp5-25k, ecp5-45k, ecp5-85k" in refused(part="ecp6")
+    assert "unknown board 'tang'" in refused(board="tang")
+    assert "expected: ulx3s, colorlight-i5" in refused(board="tang")
+    assert "synthesize needs an FPGA" in refused()
+    text = refused(part="ecp5-25k", board="ulx3s")
+    assert "board 'ulx3s' has another FPGA than 'ecp5-25k'" in text
+    assert "unknown memory 'sdram'" in refused(part="ecp5-25k", memory="sdram")
+    assert "clock_mhz must be a frequency in MHz" in refused(part="ecp5-25k", clock_mhz=-3)
+    assert "seed must be an integer of at least 0" in refused(part="ecp5-25k", seed=-1)
+
+
+def test_a_design_that_does_not_fit() -> None:
+    """It is refused before synthesis."""
+    text = refused(product(pes=6), part="ecp5-25k")
+    assert "C needs 36 multipliers, and ecp5-25k has 28" in text
+    assert "hint:     ecp5-45k has enough" in text
+    assert "unroll fewer loops" in refused(product(pes=13), part="ecp5-85k")
+
+
+def test_a_tool_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toolchain, "find_spec", lambda name: None)
+    monkeypatch.setattr(toolchain.shutil, "which", lambda name: None)
+    text = refused(part="ecp5-25k")
+    assert "yosys is not installed" in text
+    assert "hint:     pip install 't2s-spatial[chips]'" in text
+
+
+@pytest.mark.parametrize(
+    ("ended", "said"),
+    [
+        (Ended(code=None, output=""), "yosys was not done after 1800 s"),
+        (Ended(code=-9, output=""), "yosys was killed by signal 9"),
+        (Ended(code=1, output="ERROR: no"), "yosys failed with exit code 1; it said:\nERROR: no"),
+    ],
+    ids=["late", "killed", "failed"],
+)
+def test_a_tool_that_fails(
+    ended: Ended, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nothing is left in the user's folder."""
+
+    def run(command: Any, folder: Path, time_limit: float) -> Ended:
+        (folder / "log.txt").write_text("")
+        return ended
+
+    monkeypatch.setattr(toolchain, "run_child", run)
+    with pytest.raises(ChipError) as caught:
+        t2s.synthesize(product(), "ecp5-25k", directory=tmp_path / "chip")
+    assert said in str(caught.value)
+    assert not (tmp_path / "chip").exists()
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from t2s.backends.verilog.flow import flow
+    from t2s.backends.verilog.flow.routing import Routed
+
+    chosen, _ = job(product())
+    cells = dict.fromkeys(("TRELLIS_COMB", "TRELLIS_FF", "MULT18X18D", "DP16KD"), 0)
+    routed = Routed(fmax_mhz=100.0, used=cells, slowest=())
+    built = flow.Built(
+        names=top_of(chosen.graph, chosen.times, find_technology(PART.technology)),
+        cells={},
+        routed=routed,
+        bitstream=None,
+        seconds={},
+    )
+    monkeypatch.setattr(flow, "build", lambda job, folder, begin: built)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot be written"):
+        t2s.synthesize(product(), "ecp5-25k", directory=tmp_path / "file")
+    chip = t2s.synthesize(product(), "ecp5-25k", directory=tmp_path / "chip")
+    assert not chip.meets_clock
+    assert "which misses 150 MHz" in str(chip)
+
+
+def test_made_up_inputs() -> None:
+    """Integers of all types, and truth values: always the same ones."""
+    from t2s.driver.synthesize import _made_up
+
+    graph = designs.scaled(t2s.Int(16))
+    first, second = _made_up(graph), _made_up(replace(graph, name="other"))
+    assert first.keys() == second.keys()
+    assert all(np.array_equal(first[name], second[name]) for name in first)
+
+
+_LINE = """
+module bench(input logic clock);
+  logic reset = 1;
+  logic [15:0] ran = 0;
+  logic transmit;
+  serial #(.CLOCKS(4)) line(
+    .clock, .reset, .done(ran > 20), .passed(1'b0), .cycles(32'h0123_89ef), .transmit
+  );
+  always_ff @(posedge clock) begin
+    ran <= ran + 1;
+    reset <= ran < 4;
+    $write("%0d", transmit);
+    if (ran > 2200) $finish;
+  end
+endmodule
+"""
+
+
+@pytest.mark.slow
+def test_the_line_of_the_serial_port(tmp_path: Path) -> None:
+    """Eight data bits behind a start bit, as a receiver takes them in the middle of each."""
+    library = Path(toolchain.__file__).parent / "library"
+    text = (library / "serial.sv").read_text()
+    levels = run_bench({"serial.sv": text, "bench.sv": _LINE}, ["serial.sv", "bench.sv"], tmp_path)
+    levels, said, at = levels.split("-")[0].strip(), "", 12  # not before the reset
+    while (at := levels.find("0", at)) >= 0 and at + 40 <= len(levels):
+        bits = [levels[at + 2 + 4 * bit] for bit in range(10)]
+        assert (bits[0], bits[9]) == ("0", "1")
+        said += chr(sum(int(bit) << place for place, bit in enumerate(bits[1:9])))
+        at += 38
+    assert said.startswith("t2s fail 012389ef\r\nt2s fail 012389ef\r\n")
