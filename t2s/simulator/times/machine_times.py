@@ -164,9 +164,11 @@ def _times(
     progress: _Progress,
     table_times: TableTimes,
 ) -> _Times:
-    if limits.max_cycles is None and not trace.unfinished and trace.limit is None:
+    if not trace.unfinished and trace.limit is None:
+        # a run that is over its limit is cut short by the kernel that knows limits
         times = _by_runs(program, trace, progress) or _stepped(program, trace, progress)
-        if times is not None:
+        most = limits.max_cycles
+        if times is not None and (most is None or times.tally.cycles <= most):
             return times
     code = stream_code(program, {i: codes.type.itemsize for i, codes in trace.codes.items()})
     if code is None:
