@@ -27,7 +27,7 @@ from t2s.core.progress import ProgressBar
 from t2s.driver.assignment_design import Compiled
 from t2s.driver.program_design import CompiledProgram, ProgramRun
 from t2s.driver.program_fusion import Fusion, chosen
-from t2s.driver.simulate import cycles
+from t2s.driver.simulate import cycles_within
 from t2s.driver.sparse_bound import Bounds
 from t2s.sparse_repr.concrete.fusion import PassOn, ScheduledAssignment, StatementGroup, Way
 from t2s.sparse_repr.concrete.ir import print_program
@@ -551,16 +551,11 @@ class _Space(Generic[ProgramT]):
         return total
 
     def _cycles(self, group: StatementGroup, limit: int | None) -> int | None:
-        from t2s.simulator.report.errors import CycleLimitError
-
         design, given = self.run.kernel(group)
         shared = self.shared
         shared.timed += 1
         shared.bar.timed(shared.timed, None if shared.best is None else shared.best[0])
-        try:
-            return cycles(design, given, device=shared.device, max_cycles=limit)
-        except CycleLimitError:
-            return None
+        return cycles_within(design, given, device=shared.device, most=limit)
 
     # the winner
 
