@@ -322,7 +322,7 @@ class _Space(Generic[ProgramT]):
     # branch and bound
 
     def dive(self) -> None:
-        """Time the program that has the choice with the least bound everywhere."""
+        """Time the program that has the first choice everywhere."""
         decisions = _Decisions()
         for name in reversed(self.user):
             choices = self._sorted_choices(decisions, name)
@@ -344,20 +344,24 @@ class _Space(Generic[ProgramT]):
         choices = self._sorted_choices(decisions, name)
         for number, (bound, choice) in enumerate(choices):
             if self.shared.is_beaten(bound):
-                return
+                continue
+            left_over = [other for other, _ in choices[number:]]
             if self.shared.over:
-                raise _Stopped(bound)
+                raise _Stopped(min(left_over))
             self.shared.bounded += 1
             try:
                 self._descend(choice, others)
             except _Stopped as stopped:
-                raise _Stopped(
-                    min([stopped.least, *(b for b, _ in choices[number + 1 :])])
-                ) from None
+                raise _Stopped(min([stopped.least, *left_over[1:]])) from None
 
     def _sorted_choices(self, decisions: _Decisions, name: str) -> list[tuple[int, _Decisions]]:
+        """The choices with their bounds, in the order in which they are tried.
+
+        What computes a result again comes last: its bound does not count how often it does that.
+        """
         choices = [(self.bound(choice), choice) for choice in self._choices(decisions, name)]
-        return sorted(choices, key=lambda item: item[0])
+        again = self._passing(name, Way.RECOMPUTE)
+        return sorted(choices, key=lambda item: (again in item[1].passed, item[0]))
 
     def _choices(self, decisions: _Decisions, name: str) -> Iterator[_Decisions]:
         """The orders of a statement, with its result passed on in each way that can be."""
