@@ -165,9 +165,7 @@ def cycles_within(
 
     def run(stage: Stage) -> SimResult:
         graph = graph_on(design, stage, target)
-        program = build_program(
-            graph, target, stage.arrays, stage.scalars, None, context_of(stage)
-        )
+        program = build_program(graph, target, stage.arrays, stage.scalars, None, context_of(stage))
         limits = Limits(max_cycles=_left(most, stage), give_up=most is not None)
         result = run_to_the_end(program, "native", limits, None)
         if result.interrupted:

@@ -173,10 +173,11 @@ def _times(
     progress: _Progress,
     table_times: TableTimes,
 ) -> _Times:
-    if not trace.unfinished and trace.limit is None:
-        # a run that is over its limit is cut short by the kernel that knows limits
+    most = None if limits.give_up else limits.max_cycles
+    ends = not trace.unfinished and trace.limit is None
+    # a trace that is timed again under a limit is timed by the kernel that stops there
+    if ends and (most is None or program.trace is None):
         times = _by_runs(program, trace, progress) or _stepped(program, trace, progress)
-        most = None if limits.give_up else limits.max_cycles
         if times is not None and (most is None or times.tally.cycles <= most):
             return times
     code = stream_code(program, {i: codes.type.itemsize for i, codes in trace.codes.items()})
