@@ -15,6 +15,7 @@ from benchmarks.fuseflow.models import (
     KEPT,
     TEXTS,
     Decoder,
+    fused,
     inputs_of_decoder,
     inputs_of_graph,
     inputs_of_images,
@@ -68,7 +69,7 @@ def test_masks_keep_the_blocks_of_the_figure() -> None:
 
 def test_models_are_fused_in_all_ways() -> None:
     for model in TEXTS:
-        groups = [len(program(model).fuse(kind).design().groups_of_any_size) for kind in FUSIONS]
+        groups = [len(fused(model, kind).design().groups_of_any_size) for kind in FUSIONS]
         assert groups == sorted(groups, reverse=True)
     for model in ("GCN", "GraphSAGE"):
         graphs = [
@@ -113,11 +114,10 @@ SMALL |= {
 def test_all_fusions_give_the_values_of_numpy(name: str) -> None:
     model, make = SMALL[name]
     inputs = {one: np.asarray(to_dense(value), np.float64) for one, value in make().items()}
-    one = program(model)
-    expected = one.interpret(inputs)
+    expected = program(model).interpret(inputs)
     cycles = {}
     for fusion in FUSIONS:
-        result = one.fuse(fusion).simulate(inputs)
+        result = fused(model, fusion).simulate(inputs)
         cycles[fusion] = result.cycles
         for tensor in result.tensors:
             np.testing.assert_allclose(result[tensor], expected[tensor], rtol=1e-9, atol=1e-11)
@@ -137,7 +137,7 @@ def to_dense(value: Any) -> Any:
 def test_a_search_is_at_least_as_good_as_all_fusions(name: str) -> None:
     model, make = SMALL[name]
     inputs, one = make(), program(model)
-    best = min(one.fuse(fusion).cycles(inputs) for fusion in FUSIONS)
+    best = min(fused(model, fusion).cycles(inputs) for fusion in FUSIONS)
     found = one.search(inputs, seconds=60)
     assert found.cycles <= best
     assert found.program.cycles(inputs) == found.cycles

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from benchmarks.fuseflow.models import BATCH, DENSITY_OF_IMAGES, copies, inputs, program
+from benchmarks.fuseflow.models import BATCH, DENSITY_OF_IMAGES, copies, fused, inputs
 from benchmarks.fuseflow.published import IMAGES, Point, points
 
 README = Path(__file__).parent / "README.md"
@@ -43,10 +43,10 @@ times that of one decoder, since all twelve are equal.
 
 def measured(point: Point) -> int:
     """The cycles of a point."""
-    fused = program(point.model).fuse(point.fusion)
+    program = fused(point.model, point.fusion)
     operands = _inputs(point.model, point.data)
     # a limit far above what runs, since a block makes at most 2**30 firings without
-    return copies(point.model) * fused.simulate(operands, max_cycles=1 << 40).cycles
+    return copies(point.model) * program.simulate(operands, max_cycles=1 << 40).cycles
 
 
 def size(point: Point) -> float:

@@ -41,7 +41,12 @@ KEPT = {16: 549, 32: 268, 64: 118}
 
 _FORMATS = {"A": "ss", "W1": "ss", "W2": "ss", "V1": "ss", "V2": "ss"}
 _FORMATS_OF_IMAGES = {"X": "ss", "We": "ss", "Wd": "ss"}
-_FORMATS_OF_DECODERS = {"M": "ss"}
+_FORMATS_OF_DECODERS = {
+    **{f"W{name}": "ddd:1,0,2" for name in "QKV"},
+    "K": "ddd:1,2,0",
+    "M": "ss",
+    "PM": "sds",
+}
 
 GCN = """
     T1(i,j) = A(i,k) * X(k,j)
@@ -77,17 +82,17 @@ AUTOENCODER = """
 
 DECODER = """
     N1(s,e) = layernorm(e; X(s,e))
-    Q1(h,s,d) = N1(s,e) * WQ(e,h,d)
-    Q(h,s,d) = Q1(h,s,d) + bQ(h,d)
-    K1(h,s,d) = N1(s,e) * WK(e,h,d)
-    K(h,s,d) = K1(h,s,d) + bK(h,d)
-    V1(h,s,d) = N1(s,e) * WV(e,h,d)
-    V(h,s,d) = V1(h,s,d) + bV(h,d)
-    P(h,s,t) = Q(h,s,d) * K(h,t,d)
-    PM(h,s,t) = M(s,t) * P(h,s,t)
-    PS(h,s,t) = PM(h,s,t) * 0.125
-    A(h,s,t) = stored(softmax(t; PS(h,s,t)))
-    O(s,h,d) = A(h,s,t) * V(h,t,d)
+    Q1(s,h,d) = N1(s,e) * WQ(e,h,d)
+    Q(s,h,d) = Q1(s,h,d) + bQ(h,d)
+    K1(s,h,d) = N1(s,e) * WK(e,h,d)
+    K(s,h,d) = K1(s,h,d) + bK(h,d)
+    V1(s,h,d) = N1(s,e) * WV(e,h,d)
+    V(s,h,d) = V1(s,h,d) + bV(h,d)
+    P(s,h,t) = Q(s,h,d) * K(t,h,d)
+    PM(s,h,t) = M(s,t) * P(s,h,t)
+    PS(s,h,t) = PM(s,h,t) * 0.125
+    A(s,h,t) = stored(softmax(t; PS(s,h,t)))
+    O(s,h,d) = A(s,h,t) * V(t,h,d)
     U(s,e) = O(s,h,d) * WO(h,d,e)
     R(s,e) = (U(s,e) + bO(e)) + X(s,e)
     N2(s,e) = layernorm(e; R(s,e))
@@ -95,6 +100,29 @@ DECODER = """
     F(s,f) = relu(F1(s,f) + b1(f))
     F2(s,e) = F(s,f) * W2(f,e)
     Y(s,e) = (F2(s,e) + b2(e)) + R(s,e)
+"""
+
+ORDERS_OF_DECODERS = {
+    **{f"{name}1": "s,h,e,d" for name in "QKV"},
+    "K": "s,h,d",
+    "P": "s,h,d,t",
+    "PM": "s,h,t",
+}
+"""Loops that make everything row by row.
+
+A row of scores is the sum of rows of keys, one for each element of a query, at all coordinates; the
+mask takes its part of them behind that.
+"""
+
+STORED_OF_DECODERS = {
+    "none": (),
+    "layer": ("Q", "K", "V", "O"),
+    "all": ("K", "V"),
+}
+"""What the graphs of a decoder store, by how much is fused.
+
+Partially fused are the projections, the attention, and the rest [FuseFlow, Section 8].  A row of
+attention needs all keys and values, so these are stored even where everything is fused.
 """
 
 TEXTS = {"GCN": GCN, "GraphSAGE": GRAPHSAGE, "autoencoder": AUTOENCODER, "GPT-3": DECODER}
@@ -106,7 +134,18 @@ def program(model: str) -> sparse.Program:
     text = TEXTS[model]
     usual = _MODEL_FORMATS.get(model, _FORMATS)
     formats = {name: one for name, one in usual.items() if f"{name}(" in text}
-    return sparse.program(text, formats=formats)
+    made = sparse.program(text, formats=formats)
+    if model == "GPT-3":
+        for name, order in ORDERS_OF_DECODERS.items():
+            made = made.schedule(name, f"reorder({order})")
+    return made
+
+
+def fused(model: str, fusion: str) -> sparse.Program:
+    """The program of a model with results passed on, as the figure has it."""
+    made = program(model)
+    stored = STORED_OF_DECODERS[fusion] if model == "GPT-3" else ()
+    return (made.store(*stored) if stored else made).fuse(fusion)
 
 
 def copies(model: str) -> int:

@@ -120,10 +120,10 @@ def _of_decoder(data: str, fusion: str) -> tuple[bool, str]:
         return True, "stored files of its attention have another length of sequence than the others"
     if data == "blocks of 16":
         return True, "346 M cycles less per decoder than larger blocks, although scores are dense"
-    return False, (
-        "twelve times one decoder, with scores at all pairs, which the mask drives here, and three "
-        "projections"
-    )
+    parts = "three projections, scores at all pairs, and two layers, in graphs one after the other"
+    if fusion == "all":
+        parts = "keys, values, and all else, which starts when all of these are there"
+    return False, f"twelve times one decoder: {parts}"
 
 
 def _of_images(data: str) -> str:

@@ -147,7 +147,7 @@ class ProgramDesign(Design):
 
     def stages(self, inputs: Mapping[str, Any] | None) -> Stages:
         """The stages of all graphs, each with the results of those before it."""
-        run, equal = _Run(self, inputs), EqualGraphs()
+        run, equal = ProgramRun(self, inputs), EqualGraphs()
         for group in self.groups(run.sized):
             try:
                 design, given = run.kernel(group)
@@ -160,7 +160,9 @@ class ProgramDesign(Design):
             run.finish(group, result.tensor, result)
         return run.result()
 
-    def _cut_short(self, error: BaseException, group: StatementGroup, run: _Run) -> BaseException:
+    def _cut_short(
+        self, error: BaseException, group: StatementGroup, run: ProgramRun
+    ) -> BaseException:
         """The error of a graph, with what is known of the program if the run was cut short."""
         from t2s.driver.program_cut_short import ProgramInterrupted, ProgramLimitError
         from t2s.simulator.report.errors import CycleLimitError
@@ -191,9 +193,13 @@ class ProgramDesign(Design):
         run = replace(self, passed=()).interpreted(inputs)
         return {name: value.to_dense() for name, value in run.results.items()}
 
-    def interpreted(self, inputs: Mapping[str, Any]) -> _Run:
+    def started(self, inputs: Mapping[str, Any]) -> ProgramRun:
+        """A run before its first graph."""
+        return ProgramRun(self, inputs)
+
+    def interpreted(self, inputs: Mapping[str, Any]) -> ProgramRun:
         """A run by numpy, statement by statement."""
-        run = _Run(self, inputs)
+        run = self.started(inputs)
         for group in self.groups(run.sized):
             run.finish(group, run.interpreted(group))
         return run
@@ -262,7 +268,7 @@ class CompiledProgram:
         )
 
 
-class _Run:
+class ProgramRun:
     """A run of a program: the tensors that are known so far."""
 
     def __init__(self, design: ProgramDesign, inputs: Mapping[str, Any] | None) -> None:

@@ -10,7 +10,7 @@ recomputed in parts; so a decision is dropped once these add up to what was foun
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import permutations
@@ -25,15 +25,16 @@ from t2s.core.location import SourceLocation
 from t2s.core.names import counted
 from t2s.core.progress import ProgressBar
 from t2s.driver.assignment_design import Compiled
-from t2s.driver.program_design import CompiledProgram
+from t2s.driver.program_design import CompiledProgram, ProgramRun
 from t2s.driver.program_fusion import Fusion, chosen
-from t2s.driver.simulate import cycles
+from t2s.driver.simulate import cycles_within
 from t2s.driver.sparse_bound import Bounds
 from t2s.sparse_repr.concrete.fusion import PassOn, ScheduledAssignment, StatementGroup, Way
 from t2s.sparse_repr.concrete.ir import print_program
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.concrete.unsupported import refuse_blocks
 from t2s.sparse_repr.formats import csf
+from t2s.sparse_repr.notation.grouping import groupings
 from t2s.sparse_repr.notation.ir import Access, Assignment, accesses, all_variables
 from t2s.sparse_repr.notation.legality import extents_of
 from t2s.sparse_repr.notation.program import StatementProgram
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 
 MOST_VARIABLES = 4
 """Statements over more variables keep their order of loops."""
+
+MOST_GROUPINGS = 8
+"""Programs with other orders of multiplication, the user's among them."""
 
 MOST_ORDERS = 6
 """Orders of a statement that are tried, those with the least bounds."""
@@ -61,6 +65,8 @@ class Searchable(Protocol):
     def stream(self, *names: str) -> Self: ...
 
     def recompute(self, *names: str) -> Self: ...
+
+    def regroup(self, name: str, *first: str) -> Self: ...
 
 
 ProgramT = TypeVar("ProgramT", bound=Searchable)
@@ -140,7 +146,53 @@ def search_program(
     tensors = [tensor for one in statements for tensor in one.assignment.tensors]
     refuse_blocks(tensors, "a search", "bounds the cycles of elements")
     deadline = time.monotonic() + seconds
-    return _Search(program, inputs, device, deadline, progress, location).result()
+    shared = _Shared[ProgramT](
+        inputs=inputs, device=device, deadline=deadline, bar=_Bar(progress), location=location
+    )
+    with shared.bar:
+        return _result(program, shared)
+
+
+def _result(program: ProgramT, shared: _Shared[ProgramT]) -> ProgramSearchResult[ProgramT]:
+    """Search, from what ``fuse`` chooses, through all groupings of products."""
+    own = _Space(program, (), shared)
+    cycles_of = {fusion.value: own.fused(fusion) for fusion in Fusion}
+    bounds: dict[_Space[ProgramT], int] = {}
+    least, interrupted = 0, False
+    try:
+        if shared.over:
+            raise _Stopped(0)
+        spaces = [own, *(_Space(one, lines, shared) for one, lines in _groupings(program))]
+        bounds |= {space: space.bound(_Decisions()) for space in spaces}
+        least = min(bounds.values())
+        for space in spaces:
+            space.dive()
+        for space in sorted(spaces, key=bounds.__getitem__):
+            del bounds[space]
+            space.descend()
+        least = _the_best(shared)[0]
+    except _Stopped as stopped:
+        least = max(least, min([stopped.least, *bounds.values()]))
+    except KeyboardInterrupt:
+        interrupted = True
+    found, space, decisions = _the_best(shared)
+    best, lines = space.program_of(decisions)
+    return ProgramSearchResult(
+        program=best,
+        cycles=found,
+        lower_bound=min(found, least),
+        complete=found <= least,
+        lines=lines,
+        cycles_of=cycles_of,
+        graphs=shared.timed,
+        programs=shared.bounded,
+        interrupted=interrupted,
+    )
+
+
+def _the_best(shared: _Shared[ProgramT]) -> tuple[int, _Space[ProgramT], _Decisions]:
+    assert shared.best is not None  # everything is stored in the first program
+    return shared.best
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,24 +219,52 @@ class _Bar(ProgressBar):
 
 
 class _Stopped(Exception):
-    """The time is over."""
+    """The time is over; no program that was not tried takes fewer cycles than ``least``."""
+
+    def __init__(self, least: int) -> None:
+        super().__init__()
+        self.least = least
 
 
-class _Search(Generic[ProgramT]):
-    """The state of a search."""
+_Key = tuple[StatementGroup, frozenset[Assignment]]
+"""A graph, and all statements from which the inputs of the program become what it reads."""
+
+
+@dataclass(kw_only=True)
+class _Shared(Generic[ProgramT]):
+    """What the searches of all groupings have in common: graphs that were timed, and the best.
+
+    ``values`` and ``orders`` are those of statements alone.
+    """
+
+    inputs: Mapping[str, Any]
+    device: str | Device
+    deadline: float
+    bar: _Bar
+    location: SourceLocation
+    cycles: dict[_Key, int] = field(default_factory=dict)
+    values: dict[_Key, SparseTensor] = field(default_factory=dict)
+    orders: dict[_Key, list[tuple[Schedule | None, int]]] = field(default_factory=dict)
+    best: tuple[int, _Space[ProgramT], _Decisions] | None = None
+    timed: int = 0
+    bounded: int = 0
+
+    @property
+    def over(self) -> bool:
+        return time.monotonic() > self.deadline
+
+    def is_beaten(self, bound: int) -> bool:
+        """Whether programs of so many cycles at least are not faster than what was found."""
+        return self.best is not None and bound >= self.best[0]
+
+
+class _Space(Generic[ProgramT]):
+    """The programs with one grouping of products, which ``lines`` make of the user's."""
 
     def __init__(
-        self,
-        program: ProgramT,
-        inputs: Mapping[str, Any],
-        device: str | Device,
-        deadline: float,
-        progress: bool | None,
-        location: SourceLocation,
+        self, program: ProgramT, lines: tuple[str, ...], shared: _Shared[ProgramT]
     ) -> None:
-        self.program = program
-        self.device, self.deadline, self.location = device, deadline, location
-        self.bar = _Bar(progress)
+        self.program, self.lines, self.shared = program, lines, shared
         statements = program.program.statements
         self.names = [statement.name for statement in statements]
         self.reads = {statement.name: statement.reads for statement in statements}
@@ -197,59 +277,63 @@ class _Search(Generic[ProgramT]):
         self.user = [name for name in self.names if name in whole]
         base = CompiledProgram(program.program, program.schedules, program.said)
         self.base = base.design()
-        self.run = replace(self.base, passed=()).interpreted(inputs)
+        self.run = self._interpreted()
         self.assignments = {one.result.tensor: one for one in self.run.sized}
         self.orders = {name: self._orders(name) for name in self.user}
         self.readers = {
             name: [reader for reader in self.names if name in self.reads[reader]]
             for name in self.names
         }
-        self.known: dict[StatementGroup, int] = {}
         self.legal: dict[StatementGroup, bool] = {}
-        self.best: tuple[int, _Decisions] | None = None
         self.all_read: dict[tuple[str, str], bool] = {}
-        self.timed = self.bounded = 0
 
-    def result(self) -> ProgramSearchResult[ProgramT]:
-        """Search, from what ``fuse`` chooses."""
-        cycles_of: dict[str, int | None] = {}
-        complete, interrupted = False, False
-        with self.bar:
-            for fusion in Fusion:
-                cycles_of[fusion.value] = self._fused(fusion)
-            try:
-                self._descend(_Decisions(), list(reversed(self.user)))
-                complete = True
-            except _Stopped:
-                pass
-            except KeyboardInterrupt:
-                interrupted = True
-        assert self.best is not None
-        found, decisions = self.best
-        program, lines = self._program(decisions)
-        least = found if complete else min(found, self._bound(_Decisions()))
-        return ProgramSearchResult(
-            program=program,
-            cycles=found,
-            lower_bound=least,
-            complete=complete,
-            lines=tuple(lines),
-            cycles_of=cycles_of,
-            graphs=self.timed,
-            programs=self.bounded,
-            interrupted=interrupted,
-        )
+    def _interpreted(self) -> ProgramRun:
+        """All tensors by numpy, those of other groupings that are computed in the same way too."""
+        design = replace(self.base, passed=())
+        run = design.started(self.shared.inputs)
+        self.assignments = {one.result.tensor: one for one in run.sized}
+        for group in design.groups(run.sized):
+            key = self._key(group)
+            if key not in self.shared.values:
+                self.shared.values[key] = run.interpreted(group)
+            run.finish(group, self.shared.values[key])
+        return run
+
+    def _key(self, group: StatementGroup) -> _Key:
+        before: set[Assignment] = set()
+        left = [name for one in group.statements for name in one.reads]
+        while left:
+            name = left.pop()
+            if name in self.assignments and self.assignments[name] not in before:
+                before.add(self.assignments[name])
+                left += self.reads[name]
+        return group, frozenset(before)
 
     # programs that users would try first
 
-    def _fused(self, fusion: Fusion) -> int | None:
+    def fused(self, fusion: Fusion) -> int | None:
         """The cycles of ``fuse``; ``None`` if they are more than those of what is known."""
         results = [name for name in self.names if name in (*self.free, *self.parts)]
-        found = chosen(results, fusion, self.program.said, self._grouped({}), self.location)
+        location = self.shared.location
+        found = chosen(results, fusion, self.program.said, self._grouped({}), location)
         decisions = _Decisions(passed=found, decided=frozenset(self.names))
         return self._timed(decisions)
 
     # branch and bound
+
+    def dive(self) -> None:
+        """Time the program that has the first choice everywhere."""
+        decisions = _Decisions()
+        for name in reversed(self.user):
+            choices = self._sorted_choices(decisions, name)
+            if not choices or self.shared.over or self.shared.is_beaten(choices[0][0]):
+                return
+            decisions = choices[0][1]
+        self._timed(decisions)
+
+    def descend(self) -> None:
+        """Time all programs that may be faster than the best one.  Raises ``_Stopped``."""
+        self._descend(_Decisions(), list(reversed(self.user)))
 
     def _descend(self, decisions: _Decisions, left: list[str]) -> None:
         """Decide about the last statement that is left, and about those before it."""
@@ -257,13 +341,27 @@ class _Search(Generic[ProgramT]):
             self._timed(decisions)
             return
         name, *others = left
-        choices = [(self._bound(choice), choice) for choice in self._choices(decisions, name)]
-        for bound, choice in sorted(choices, key=lambda item: item[0]):
-            if time.monotonic() > self.deadline:
-                raise _Stopped
-            self.bounded += 1
-            if self.best is None or bound < self.best[0]:
+        choices = self._sorted_choices(decisions, name)
+        for number, (bound, choice) in enumerate(choices):
+            if self.shared.is_beaten(bound):
+                continue
+            left_over = [other for other, _ in choices[number:]]
+            if self.shared.over:
+                raise _Stopped(min(left_over))
+            self.shared.bounded += 1
+            try:
                 self._descend(choice, others)
+            except _Stopped as stopped:
+                raise _Stopped(min([stopped.least, *left_over[1:]])) from None
+
+    def _sorted_choices(self, decisions: _Decisions, name: str) -> list[tuple[int, _Decisions]]:
+        """The choices with their bounds, in the order in which they are tried.
+
+        What computes a result again comes last: its bound does not count how often it does that.
+        """
+        choices = [(self.bound(choice), choice) for choice in self._choices(decisions, name)]
+        again = self._passing(name, Way.RECOMPUTE)
+        return sorted(choices, key=lambda item: (again in item[1].passed, item[0]))
 
     def _choices(self, decisions: _Decisions, name: str) -> Iterator[_Decisions]:
         """The orders of a statement, with its result passed on in each way that can be."""
@@ -285,7 +383,7 @@ class _Search(Generic[ProgramT]):
                     Fusion.LAYER,
                     (*self.program.said, *passed),
                     self._grouped(schedules),
-                    self.location,
+                    self.shared.location,
                 )
                 yield replace(choice, passed=(*passed, *more), decided=choice.decided | {*parts})
 
@@ -293,9 +391,9 @@ class _Search(Generic[ProgramT]):
         return self.program.program.statement(part).of
 
     def _passing(self, name: str, way: Way) -> PassOn:
-        return PassOn(tensor=name, way=way, location=self.location)
+        return PassOn(tensor=name, way=way, location=self.shared.location)
 
-    def _bound(self, decisions: _Decisions) -> int:
+    def bound(self, decisions: _Decisions) -> int:
         """No program with these decisions takes fewer cycles."""
         ways = {passing.tensor: passing.way for passing in decisions.passed}
         ways = dict.fromkeys(decisions.decided, Way.STORE) | ways
@@ -358,10 +456,21 @@ class _Search(Generic[ProgramT]):
 
     def _orders(self, name: str) -> list[tuple[Schedule | None, int]]:
         """Orders of a statement's loops, with their least cycles; ``None`` is the usual one."""
-        assignment = self.assignments[name]
         given = self.base.schedules.get(name)
+        statement = ScheduledAssignment(
+            assignment=self.assignments[name], schedule=given or Schedule()
+        )
+        key = self._key(StatementGroup(statements=(statement,)))
+        if key not in self.shared.orders:
+            self.shared.orders[key] = self._bounded_orders(self.assignments[name], given)
+        return self.shared.orders[key]
+
+    def _bounded_orders(
+        self, assignment: Assignment, given: Schedule | None
+    ) -> list[tuple[Schedule | None, int]]:
         variables = all_variables(assignment)
-        found: list[tuple[Schedule | None, int]] = [(None, self._least_alone(assignment, given))]
+        least = self._least_alone(assignment)
+        found: list[tuple[Schedule | None, int]] = [(None, least(given))]
         if given is not None or len(variables) > MOST_VARIABLES:
             return found
         loops = {print_program(self._kernel_alone(assignment, None).program)}
@@ -372,7 +481,7 @@ class _Search(Generic[ProgramT]):
             except UserError:
                 continue  # a tensor is not stored in that order
             if text not in loops:
-                found.append((schedule, self._least_alone(assignment, schedule)))
+                found.append((schedule, least(schedule)))
             loops.add(text)
         first, *others = found
         return [first, *sorted(others, key=lambda item: item[1])][:MOST_ORDERS]
@@ -381,7 +490,7 @@ class _Search(Generic[ProgramT]):
         statement = ScheduledAssignment(assignment=assignment, schedule=schedule or Schedule())
         return self.base.kernel(StatementGroup(statements=(statement,)))
 
-    def _least_alone(self, assignment: Assignment, schedule: Schedule | None) -> int:
+    def _least_alone(self, assignment: Assignment) -> Callable[[Schedule | None], int]:
         """What a statement takes at least, also where zeros of what it reads are not sent."""
         names = {access.tensor for access in accesses(assignment.value)}
         given = {name: self.run.known[name] for name in sorted(names)}
@@ -391,7 +500,7 @@ class _Search(Generic[ProgramT]):
             for name, value in given.items()
         }
         bounds = Bounds(inputs=entries, extents=extents_of(assignment, shapes))
-        return bounds.of(self._kernel_alone(assignment, schedule), given)
+        return lambda schedule: bounds.of(self._kernel_alone(assignment, schedule), given)
 
     # graphs
 
@@ -427,37 +536,36 @@ class _Search(Generic[ProgramT]):
         groups = self._groups(decisions)
         if groups is None:
             return None
-        total = sum(self.known.get(group, 0) for group in groups)
-        for group in groups:
-            if group not in self.known:
-                limit = None if self.best is None else self.best[0] - total
+        keys = [self._key(group) for group in groups]
+        known = self.shared.cycles
+        total = sum(known.get(key, 0) for key in keys)
+        for key in keys:
+            if key not in known:
+                best = self.shared.best
+                limit = None if best is None else best[0] - total
                 if limit is not None and limit <= 0:
                     return None
-                found = self._cycles(group, limit)
+                found = self._cycles(key[0], limit)
                 if found is None:
                     return None
-                self.known[group] = found
+                known[key] = found
                 total += found
-        if self.best is None or total < self.best[0]:
-            self.best = total, decisions
+        if not self.shared.is_beaten(total):
+            self.shared.best = total, self, decisions
         return total
 
     def _cycles(self, group: StatementGroup, limit: int | None) -> int | None:
-        from t2s.simulator.report.errors import CycleLimitError
-
         design, given = self.run.kernel(group)
-        self.timed += 1
-        self.bar.timed(self.timed, None if self.best is None else self.best[0])
-        try:
-            return cycles(design, given, device=self.device, max_cycles=limit)
-        except CycleLimitError:
-            return None
+        shared = self.shared
+        shared.timed += 1
+        shared.bar.timed(shared.timed, None if shared.best is None else shared.best[0])
+        return cycles_within(design, given, device=shared.device, most=limit)
 
     # the winner
 
-    def _program(self, decisions: _Decisions) -> tuple[ProgramT, list[str]]:
+    def program_of(self, decisions: _Decisions) -> tuple[ProgramT, tuple[str, ...]]:
         """The program of decisions, and the calls that make it."""
-        program, lines = self.program, []
+        program, lines = self.program, [*self.lines]
         for name, schedule in decisions.schedules.items():
             assert schedule.order is not None
             text = f"reorder({','.join(schedule.order.variables)})"
@@ -469,9 +577,30 @@ class _Search(Generic[ProgramT]):
             if names:
                 call = program.stream if way is Way.STREAM else program.recompute
                 program = call(*names)
-                quoted = ", ".join(f'"{name}"' for name in names)
-                lines.append(f".{way.value}({quoted})")
-        return program, lines
+                lines.append(f".{way.value}({_quoted(names)})")
+        return program, tuple(lines)
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def _groupings(program: ProgramT) -> Iterator[tuple[ProgramT, tuple[str, ...]]]:
+    """The program with other products first, and the calls that make it.
+
+    Statements that the user has said something about stay.
+    """
+    said = {*program.schedules, *(passing.tensor for passing in program.said)}
+    free = [one for one in groupings(program.program) if not {one.statement, one.instead} & said]
+    found: list[tuple[ProgramT, tuple[str, ...]]] = [(program, ())]
+    for grouping in free:
+        call = f'.regroup("{grouping.statement}", {_quoted(grouping.first)})'
+        found += [
+            (one.regroup(grouping.statement, *grouping.first), (*lines, call))
+            for one, lines in found
+            if grouping in groupings(one.program)
+        ]
+    return iter(found[1:MOST_GROUPINGS])
 
 
 def _without_zeros(value: SparseTensor) -> SparseTensor:

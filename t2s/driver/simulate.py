@@ -150,6 +150,41 @@ def times(
     return _StagedRun(design_of(design)).times(inputs, options)
 
 
+def cycles_within(
+    design: Design, inputs: Mapping[str, Any], *, device: str | Device, most: int | None
+) -> int | None:
+    """The exact cycles of a design; ``None`` as soon as it is certain that it takes more than so.
+
+    Raises ``KeyboardInterrupt`` at Ctrl-C.
+    """
+    from t2s.simulator.limits import Limits
+    from t2s.simulator.program.build import build_program
+    from t2s.simulator.run import run_to_the_end
+
+    target = device_for(design, device)
+
+    def run(stage: Stage) -> SimResult:
+        graph = graph_on(design, stage, target)
+        program = build_program(graph, target, stage.arrays, stage.scalars, None, context_of(stage))
+        limits = Limits(max_cycles=_left(most, stage), give_up=most is not None)
+        result = run_to_the_end(program, "native", limits, None)
+        if result.interrupted:
+            raise KeyboardInterrupt
+        if not result.finished:
+            raise _TooMany
+        return result
+
+    try:
+        found = int(design.begin(inputs).run(run).cycles)
+    except _TooMany:
+        return None
+    return found if most is None or found <= most else None
+
+
+class _TooMany(Exception):
+    """A run takes more cycles than it may."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class _RunOptions:
     """The arguments of ``simulate`` other than the design and its inputs."""

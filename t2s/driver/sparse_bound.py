@@ -1,8 +1,9 @@
 """Lower bounds on the cycles of a kernel, from the coordinates of its inputs alone.
 
-A scanner, an array and an ALU take one element in a cycle.  So a stage takes at least as many
-cycles as it has products, and as a compressed level has coordinates in all fibers that its loops
-scan: those of inputs that are not below a coordinate which another factor lacks.  Lanes share them.
+A scanner, an array and an ALU take one element in a cycle, and the end of a fiber in another.  So a
+stage takes at least as many cycles as it has products and fibers of them, and as a compressed level
+has coordinates in all fibers that its loops scan: those of inputs that are not below a coordinate
+which another factor lacks.  Lanes share them.
 Both numbers only depend on the order of the loops, so they are counted once for all formats.
 """
 
@@ -97,7 +98,7 @@ class Bounds:
             or len(own) < len(names)
         ):
             return 0
-        most, lanes = 0, 1
+        most, lanes, fibers = 0, 1, 1
         levels = self._levels_of(factors, tuple(loop.variable for loop in own))
         for loop, level in zip(own, levels, strict=False):
             for source, scanned in level.scanned:
@@ -107,7 +108,9 @@ class Bounds:
                 if format.levels[place].letter == "s" and not loop.skip:
                     most = max(most, -(-scanned // lanes))
             lanes *= loop.lanes
-            most = max(most, -(-level.iterations // lanes))
+            # every fiber ends with a token of its own
+            most = max(most, -(-(level.iterations + fibers) // lanes))
+            fibers = level.iterations
         return most
 
     def _levels_of(self, term: tuple[Access, ...], order: tuple[str, ...]) -> tuple[_Level, ...]:

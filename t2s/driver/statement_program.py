@@ -20,7 +20,9 @@ from t2s.graph.graph import Graph
 from t2s.sparse_repr.concrete.fusion import PassOn, StatementGroup, Way
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.concrete.schedule_text import parse_schedule
+from t2s.sparse_repr.concrete.unsupported import refuse_blocks
 from t2s.sparse_repr.formats import Format, as_format, checked_shape, dense
+from t2s.sparse_repr.notation.grouping import grouping_of, regrouped
 from t2s.sparse_repr.notation.ir import TensorDeclaration, accesses
 from t2s.sparse_repr.notation.program import (
     WrittenStatement,
@@ -136,6 +138,44 @@ class Program(CompiledProgram, NotebookDisplay):
     def store(self, *names: str) -> Program:
         """The program with these results stored, whatever ``fuse`` would choose."""
         return self._passing(names, Way.STORE, user_location())
+
+    def regroup(self, name: str, *first: str) -> Program:
+        """The program with some factors of a statement multiplied first.
+
+        If ``L(i,h) = T(i,j)*W(j,h)`` reads a product ``T(i,j) = A(i,k)*X(k,j)`` that nothing else
+        reads, ``regroup("L", "X", "W")`` makes it ``A*(X*W)``: a new statement computes the product
+        ``X_W``, and T is not computed any more.  Sums may differ in the last bits.
+
+        Raises ``UserError`` for statements that are no such products, for factors that a statement
+        does not have, and for blocks; also if a schedule or a way of T or L is given already, since
+        it is about other loops.
+        """
+        location = user_location()
+        assigned = [statement.name for statement in self.program.statements]
+        if name not in assigned:
+            raise UserError(
+                f"nothing assigns {name}",
+                location=location,
+                expected=f"one of {', '.join(assigned)}",
+                given=repr(name),
+            )
+        grouping = grouping_of(self.program, name, first, location)
+        gone = grouping.instead
+        statement = self.program.statement(name)
+        product = self.program.statement(gone)
+        for one in (statement, product):
+            refuse_blocks(one.assignment.tensors, "regroup", "makes products of elements")
+        ways = {passing.tensor: passing for passing in (*self.said, *self.chosen)}
+        for other in (gone, name):
+            if other in self.schedules or (other == gone and other in ways):
+                raise UserError(
+                    f"{other} has a {'schedule' if other in self.schedules else 'way'} already,"
+                    f" which is not one of {name} regrouped",
+                    location=location,
+                    expected="regroup before what is said about its statements, and before fuse",
+                    given=f"regroup{(name, *first)}",
+                )
+        return Program(regrouped(self.program, grouping), self.schedules, self.said, self.chosen)
 
     def fuse(self, wanted: str) -> Program:
         """The program with results passed on wherever that can be, unless it is said otherwise.

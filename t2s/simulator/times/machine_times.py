@@ -9,7 +9,7 @@ else by running ahead (``run_ahead``).  If nodes share memory bandwidth, the eve
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -99,6 +99,15 @@ def run_streams(
             nothing = assemble(program, _nothing(program), {}, engine, kernel=RUN_AHEAD)
             raise RunInterrupted(nothing) from None
         trace = trace_of(program, values, limits.max_cycles)
+        if limits.give_up and trace.limit is not None:
+            # a machine makes a firing in a cycle
+            given_up = replace(
+                _nothing(program),
+                ending=Ending.LIMIT,
+                cycles=trace.limit,
+                at_least=trace.limit + 1,
+            )
+            return assemble(program, given_up, {}, engine, kernel=RUN_AHEAD)
         outputs = values.outputs or {}
     elif trace.limit is not None and (limits.max_cycles or trace.limit + 1) > trace.limit:
         raise _cut_short(trace.limit, limits.max_cycles)
@@ -164,9 +173,12 @@ def _times(
     progress: _Progress,
     table_times: TableTimes,
 ) -> _Times:
-    if limits.max_cycles is None and not trace.unfinished and trace.limit is None:
+    most = None if limits.give_up else limits.max_cycles
+    ends = not trace.unfinished and trace.limit is None
+    # a trace that is timed again under a limit is timed by the kernel that stops there
+    if ends and (most is None or program.trace is None):
         times = _by_runs(program, trace, progress) or _stepped(program, trace, progress)
-        if times is not None:
+        if times is not None and (most is None or times.tally.cycles <= most):
             return times
     code = stream_code(program, {i: codes.type.itemsize for i, codes in trace.codes.items()})
     if code is None:

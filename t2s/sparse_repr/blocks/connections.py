@@ -30,7 +30,7 @@ from t2s.graph.verify_machine import accesses_of
 from t2s.sparse_repr.blocks.draft import Block, BlockKind, StreamBlock
 from t2s.sparse_repr.blocks.expressions import Formula
 
-UNBOUNDED = 1 << 30
+UNBOUNDED = 1 << 40
 """A capacity that is never reached."""
 
 

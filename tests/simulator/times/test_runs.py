@@ -8,6 +8,7 @@ import scipy.sparse
 
 from benchmarks.random_streams import differing, random_runs
 from t2s import Var, sparse
+from t2s.errors import CycleLimitError
 from t2s.simulator.limits import Limits
 from t2s.simulator.native_engine import retime
 from t2s.simulator.report.assemble import assemble
@@ -53,7 +54,7 @@ def test_random_expressions_and_machines() -> None:
     assert count > DRAWN / 2
 
 
-def gathered(f: int, *, capacity: int | None = None) -> SimResult:
+def gathered(f: int, *, capacity: int | None = None, max_cycles: int | None = None) -> SimResult:
     """Rows of a matrix, gathered by another one."""
     A = scipy.sparse.random(90, 90, density=0.05, format="csr", random_state=1)
     X = np.random.default_rng(0).random((90, f))
@@ -61,7 +62,8 @@ def gathered(f: int, *, capacity: int | None = None) -> SimResult:
     Y[i, j] = At[i, k] * Xt[k, j]
     kernel = sparse.compile(Y, Schedule().reorder(i, k, j))
     options = {} if capacity is None else {"capacity": capacity}
-    (run,) = sparse.simulate(kernel, {"A": A, "X": X}, **options).stages
+    result = sparse.simulate(kernel, {"A": A, "X": X}, max_cycles=max_cycles, **options)
+    (run,) = result.stages
     return run
 
 
@@ -72,6 +74,10 @@ def test_the_kernel_of_gathered_rows() -> None:
     assert (known.kernel, known.cycles, known.nodes) == ("run-ahead", run.cycles, run.nodes)
     assert run.ending is Ending.FINISHED
     assert gathered(900, capacity=1000).kernel == "stepped"
+    limited = gathered(900, max_cycles=run.cycles)
+    assert (limited.kernel, limited.cycles, limited.nodes) == ("runs", run.cycles, run.nodes)
+    with pytest.raises(CycleLimitError):
+        gathered(900, max_cycles=run.cycles - 1)
 
 
 def test_a_dense_product() -> None:
@@ -81,6 +87,17 @@ def test_a_dense_product() -> None:
     Y[i, j] = X[i, k] * W[k, j]
     kernel = sparse.compile(Y, Schedule().reorder(i, k, j))
     run = sparse.simulate(kernel, {"X": np.ones((n, m)), "W": np.ones((m, p))})
+    assert [stage.kernel for stage in run.stages] == ["runs"]
+    assert run.cycles == n * m * p + n * m + p + 16
+
+
+@pytest.mark.slow
+def test_channels_without_bounds_hold_more_than_two_to_the_thirty_tokens() -> None:
+    n, m, p = 1024, 1024, 1024
+    product = sparse.parse("Y(i,j) = X(i,k)*W(k,j)", ["Y:dd", "X:dd", "W:dd"])
+    kernel = sparse.compile(product, "reorder(i,k,j)")
+    ones = np.ones((n, m), np.float32)
+    run = sparse.simulate(kernel, {"X": ones, "W": ones}, max_cycles=1 << 40)
     assert [stage.kernel for stage in run.stages] == ["runs"]
     assert run.cycles == n * m * p + n * m + p + 16
 
