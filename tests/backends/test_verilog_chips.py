@@ -313,6 +313,23 @@ def test_what_a_chip_does_not_have() -> None:
     )
 
 
+def test_machines_that_a_chip_does_not_have() -> None:
+    streams = t2s.sparse.Streams("lookup")
+    _, row = streams.scan_dense(streams.root(), 3)
+    found = streams.load(row, streams.tensor("A", t2s.Int(32)))
+    streams.write_values(found, streams.output("x", t2s.Int(32)))
+    graph = streams.graph()
+    graph = replace(graph, channels=tuple(replace(c, capacity=2) for c in graph.channels))
+    times = timing_of(graph)
+    assert "chip.sv" in chip_files(graph, times, GENERIC)
+    nodes = tuple(replace(n, endless=True) if n.name == "load" else n for n in graph.nodes)
+    with pytest.raises(t2s.errors.UnsupportedError) as caught:
+        chip_files(replace(graph, nodes=nodes), times, GENERIC)
+    assert str(caught.value).splitlines()[0].endswith(
+        "node 'load': it never ends, so that the chip would not know when it is done"
+    )
+
+
 def test_an_unknown_technology() -> None:
     assert find_technology("ecp5") is ECP5
     with pytest.raises(t2s.errors.UserError) as caught:
