@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import t2s
+from benchmarks.random_machines import random_machines
 from benchmarks.referee import chip_referee
 from t2s.backends.base import DeviceTimes
 from t2s.backends.verilog import emit
@@ -29,10 +30,11 @@ from t2s.backends.verilog.verilator import (
 from t2s.core.expr import Cast, Expr, const
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Float, Int, Type, UInt
+from t2s.core.walk import walk
 from t2s.driver.hardware import device_times
 from t2s.graph.body import Load, RegisterRead, RegisterWrite, Send
 from t2s.graph.graph import Graph
-from t2s.graph.nodes import PEArray, Register, Role
+from t2s.graph.nodes import PEArray, Register, Role, Search
 from t2s.simulator.devices import DEVICES, Device, TypeFamily
 from t2s.simulator.program.build import build_program
 from tests.backends import designs
@@ -310,6 +312,35 @@ def test_what_a_chip_does_not_have() -> None:
     assert refused(endless, replace(times, channels=wide)) == (
         "the verilog backend cannot emit 'design': channel 'A': it holds any number of tokens; a "
         "chip takes one with a capacity"
+    )
+
+
+def test_machines_that_a_chip_does_not_have() -> None:
+    streams = t2s.sparse.Streams("lookup")
+    _, row = streams.scan_dense(streams.root(), 3)
+    found = streams.load(row, streams.tensor("A", t2s.Int(32)))
+    streams.write_values(found, streams.output("x", t2s.Int(32)))
+    graph = streams.graph()
+    graph = replace(graph, channels=tuple(replace(c, capacity=2) for c in graph.channels))
+    times = timing_of(graph)
+    assert "chip.sv" in chip_files(graph, times, GENERIC)
+    nodes = tuple(replace(n, endless=True) if n.name == "load" else n for n in graph.nodes)
+    with pytest.raises(t2s.errors.UnsupportedError) as caught:
+        chip_files(replace(graph, nodes=nodes), times, GENERIC)
+    assert (
+        str(caught.value)
+        .splitlines()[0]
+        .endswith("node 'load': it never ends, so that the chip would not know when it is done")
+    )
+    searching = next(
+        graph
+        for graph, _ in map(random_machines, range(60))
+        if any(isinstance(term, Search) for node in graph.nodes for term in walk(node))
+    )
+    with pytest.raises(t2s.errors.UnsupportedError) as caught:
+        chip_files(searching, timing_of(searching), GENERIC)
+    assert "it searches in a tensor, for which a memory would be addressed by its content" in str(
+        caught.value
     )
 
 
