@@ -158,7 +158,7 @@ MOST_ROWS = 50
 """The most rows of a table; the comparison's values are not limited."""
 
 _NONE = "-"
-_UNBOUNDED = 1 << 40
+_UNBOUNDED = (1 << 32) - 1
 """The depth of channels that never block."""
 
 

@@ -34,6 +34,7 @@ from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
 from t2s.simulator.report.counters import Ending
 from t2s.simulator.report.result import SimResult
+from t2s.sparse_repr.blocks.connections import UNBOUNDED
 from tests.errors.refusal import refused
 from tests.report.page.designs import inputs_of, product
 from tests.report.page.reading import shown
@@ -118,7 +119,7 @@ def sparse(levels: str, capacity: int) -> Any:
 
 
 def test_sparse_kernels() -> None:
-    first, second = sparse("ds", 1 << 30), sparse("ss", 2)
+    first, second = sparse("ds", UNBOUNDED), sparse("ss", 2)
     found = t2s.compare(first, second)
     adds_up(found)
     assert re.search(r"^scan_A_i_crd_to_\w+ +unbounded → 2 ", str(found), re.MULTILINE)

@@ -30,8 +30,8 @@ from t2s.graph.verify_machine import accesses_of
 from t2s.sparse_repr.blocks.draft import Block, BlockKind, StreamBlock
 from t2s.sparse_repr.blocks.expressions import Formula
 
-UNBOUNDED = 1 << 40
-"""A capacity that is never reached."""
+UNBOUNDED = (1 << 32) - 1
+"""A capacity that is never reached, in the 32 bits that hardware counts tokens with."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
