@@ -18,8 +18,8 @@ def test_a_device_without_blocks() -> None:
     with refused("""
             the device ideal has no DSP and RAM blocks to count
               --> t2s.resources(C, device="ideal")
-              expected: one of arria10, stratix10, alveo_u55c, aup_zu3, ecp5-25k, ecp5-45k, ecp5-85k,
-                        or a Device with a fabric
+              expected: one of arria10, stratix10, alveo_u55c, aup_zu3, ecp5-25k, ecp5-45k,
+                        ecp5-85k, or a Device with a fabric
               given:    ideal
             """):
         t2s.resources(C, device="ideal")
