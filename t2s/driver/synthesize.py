@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,8 +116,10 @@ class Chip:
         lines.append(f"  clock       {self.fmax_mhz:>8.1f} MHz{met}")
         lines.append(f"  cycles      {self.cycles:>8,}")
         lines.append(f"  slowest     {self.critical}")
-        if not self.meets_clock and self.critical.location is not None:
-            lines.append(f"    --> {self.critical.location}")
+        if not self.meets_clock:
+            if self.critical.location is not None:
+                lines.append(f"    --> {self.critical.location}")
+            lines.append(f"    {self.critical.advice}")
         if self.bitstream is not None:
             lines.append(f"  bitstream   {self.bitstream}")
         return "\n".join(lines)
@@ -166,6 +168,7 @@ def synthesize(
     board: str | None = None,
     clock_mhz: float | None = None,
     directory: str | Path = "chip",
+    device: str | Device | None = None,
     seed: int = 1,
     time_limit: float = 1800.0,
     progress: bool | None = None,
@@ -182,6 +185,8 @@ def synthesize(
     board: ``"ulx3s"`` or ``"colorlight-i5"``: pins, lights, a serial port, and a bitstream.
     clock_mhz: what place and route aims for; 150 without.
     directory: the folder for all files; nothing is left there if a step fails.
+    device: the latencies that the chip is built with; without, those of the device that is called
+        like the part.  Its bandwidth is no limit: each unit has a block RAM.
     seed: of the placement, whose speed varies by some percent.
     time_limit: seconds for each tool.
     progress: show the steps: ``True``, ``False``, or ``None`` for a terminal.
@@ -193,7 +198,7 @@ def synthesize(
     from t2s.backends.verilog.flow.critical import critical_path
     from t2s.backends.verilog.flow.flow import ChipJob, build, check_self_test
     from t2s.driver.simulate import simulate
-    from t2s.simulator.devices import DEVICES
+    from t2s.simulator.devices import DEVICES, find_device
     from t2s.simulator.program.build import build_program
 
     on_board, fpga = _target(part, board)
@@ -216,12 +221,12 @@ def synthesize(
     graph = resolved.only_stage(inputs, "synthesize").graph
     verify_graph(graph)
     check_self_test(graph)
-    device = DEVICES[fpga.name]
-    _check_fits(graph, device, fpga)
+    target = _with_blocks(DEVICES[fpga.name] if device is None else find_device(device), fpga)
+    _check_fits(graph, target, fpga)
     given = _made_up(graph) if inputs is None else dict(inputs)
-    simulated = simulate(graph, given, device=device, progress=False)
+    simulated = simulate(graph, given, device=target, progress=False)
     scalars = _scalars(graph, given)
-    program = build_program(graph, device, given, scalars)
+    program = build_program(graph, target, given, scalars)
     times = device_times(program)
     job = ChipJob(
         graph=graph,
@@ -240,7 +245,7 @@ def synthesize(
     return Chip(
         name=graph.name,
         graph=graph,
-        device=device,
+        device=target,
         part=fpga,
         board=on_board,
         luts=routed.used[fpga.lut_cells],
@@ -284,6 +289,22 @@ def _target(part: str | None, board: str | None) -> tuple[Board | None, Part]:
     return on_board, found
 
 
+def _with_blocks(device: Device, part: Part) -> Device:
+    """The device with the blocks of the FPGA, and with block RAM, which serves every unit."""
+    from t2s.simulator.devices import DEVICES
+
+    blocks = DEVICES[part.name]
+    return replace(
+        device,
+        bytes_per_cycle_per_unit=None,
+        port_per_tensor=False,
+        memory_bytes_per_second=None,
+        fabric=blocks.fabric,
+        dsp_blocks=blocks.dsp_blocks,
+        ram_blocks=blocks.ram_blocks,
+    )
+
+
 def _frequency(value: object) -> float:
     number = isinstance(value, int | float | np.integer | np.floating)
     if number and not isinstance(value, bool) and 0 < float(value) < 10_000:  # type: ignore[arg-type]
@@ -297,21 +318,32 @@ def _frequency(value: object) -> float:
 
 
 def _check_fits(graph: Graph, device: Device, part: Part) -> None:
-    """Raise ``UnsupportedError`` for a design with more multipliers than the FPGA has."""
+    """Raise ``UnsupportedError`` for a design that takes more blocks than the FPGA has."""
     from t2s.backends.verilog.flow.parts import PARTS
+    from t2s.backends.verilog.flow.self_test import words_of_units
     from t2s.report.resources import estimate_resources
 
-    needed = estimate_resources(graph, device).dsp_blocks
-    if needed <= part.dsps:
-        return
-    larger = [p.name for p in PARTS.values() if p.dsps >= needed]
-    raise UnsupportedError(
-        f"{graph.name} needs {needed:,} multipliers, and {part.name} has {part.dsps:,}",
-        location=graph.location,
-        expected=f"at most {part.dsps:,} multipliers",
-        given=f"{needed:,}",
-        hint=f"{larger[0]} has enough" if larger else "unroll fewer loops",
-    )
+    fabric = device.fabric
+    assert fabric is not None, "the devices of chips have one"
+    estimate = estimate_resources(graph, device)
+    rams = estimate.ram_blocks
+    for words, bits, loads in words_of_units(graph):
+        # what is loaded is in block RAM even if it is small
+        rams += max(int(loads), fabric.ram_cost(words, bits))
+    for what, needed, there, hint in (
+        ("multipliers", estimate.dsp_blocks, "dsps", "unroll fewer loops"),
+        ("block RAMs", rams, "rams", "fewer load units, and smaller tensors, take fewer"),
+    ):
+        limit = getattr(part, there)
+        if needed > limit:
+            larger = [p.name for p in PARTS.values() if getattr(p, there) >= needed]
+            raise UnsupportedError(
+                f"{graph.name} needs {needed:,} {what}, and {part.name} has {limit:,}",
+                location=graph.location,
+                expected=f"at most {limit:,} {what}",
+                given=f"{needed:,}",
+                hint=f"{larger[0]} has enough" if larger else hint,
+            )
 
 
 def _made_up(graph: Graph) -> dict[str, Array]:

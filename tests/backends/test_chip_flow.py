@@ -16,7 +16,7 @@ import t2s
 from t2s.backends.verilog.flow import toolchain
 from t2s.backends.verilog.flow.critical import critical_path
 from t2s.backends.verilog.flow.flow import ChipJob, Sources, sources_of
-from t2s.backends.verilog.flow.parts import BOARDS, PARTS
+from t2s.backends.verilog.flow.parts import PARTS
 from t2s.backends.verilog.flow.routing import Hop, read_report
 from t2s.backends.verilog.flow.toolchain import ChipError
 from t2s.backends.verilog.technology import find_technology
@@ -24,8 +24,9 @@ from t2s.backends.verilog.top import top_of
 from t2s.backends.verilog.verilator import find_tools
 from t2s.core.child import Ended
 from t2s.core.errors import UserError
+from t2s.core.ops import Op
 from t2s.driver.hardware import device_times
-from t2s.simulator.devices import DEVICES
+from t2s.simulator.devices import DEVICES, Device, TypeFamily
 from t2s.simulator.program.build import build_program
 from tests.backends import designs
 
@@ -74,9 +75,9 @@ def random_inputs(func: t2s.Func) -> dict[str, Any]:
     }
 
 
-def job(func: t2s.Func, board: str | None = None) -> tuple[ChipJob, int]:
+def job(func: t2s.Func, device: Device = DEVICES[PART.name]) -> tuple[ChipJob, int]:
     """The job of a chip, and its cycles in the simulator."""
-    graph, inputs, device = t2s.lower(func), random_inputs(func), DEVICES[PART.name]
+    graph, inputs = t2s.lower(func), random_inputs(func)
     simulated = t2s.simulate(func, inputs, device=device)
     program = build_program(graph, device, inputs, {})
     chosen = ChipJob(
@@ -85,7 +86,7 @@ def job(func: t2s.Func, board: str | None = None) -> tuple[ChipJob, int]:
         arrays={**inputs, **simulated.outputs},
         parameters={},
         part=PART,
-        board=None if board is None else BOARDS[board],
+        board=None,
         clock_mhz=150,
         seed=1,
         time_limit=600,
@@ -158,6 +159,29 @@ def test_self_test(define: Any, tmp_path: Path) -> None:
     words[1] = f"{int(words[1], 16) ^ 1:x}"
     said = run_self_test(sources, tmp_path / "wrong", **{image: "\n".join((*words, ""))})
     assert said == f"passed 0, {cycles} cycles"
+
+
+@pytest.mark.slow
+def test_names_of_the_library(tmp_path: Path) -> None:
+    """A user's Funcs may be called like modules and files of a chip."""
+    x, image = t2s.ImageParam(t2s.Int(16), 1, name="netlist"), t2s.Func("image")
+    i = t2s.Var("i")
+    image[i] = x[i] + 1
+    judge, fifo = t2s.funcs("judge fifo")
+    image.bound(i, 0, 4).isolate_producer(x, judge).isolate_consumer(fifo)
+    chosen, cycles = job(image)
+    assert run_self_test(sources_of(chosen), tmp_path) == f"passed 1, {cycles} cycles"
+
+
+@pytest.mark.slow
+def test_other_latencies(tmp_path: Path) -> None:
+    """A device with four cycles for a product, and a load that takes three."""
+    table = dict(DEVICES[PART.name].operator_latencies)
+    table[Op.MULTIPLY, TypeFamily.INTEGER] = 4
+    device = replace(DEVICES[PART.name], operator_latencies=table, load_latency=3)
+    chosen, cycles = job(product(), device=device)
+    assert cycles == job(product())[1] + 2
+    assert run_self_test(sources_of(chosen), tmp_path) == f"passed 1, {cycles} cycles"
 
 
 def test_what_has_no_self_test() -> None:
@@ -274,6 +298,9 @@ def test_the_critical_path_in_words_of_the_user() -> None:
     assert path.location is not None
     assert str(path).endswith("(4.00 ns, 75% of them wires)")
     assert str(critical_path(top, [])) == "no path from register to register"
+    assert path.advice.startswith("most of the path is wires: another seed= places it differently")
+    short = critical_path(top, [replace(hop, wire=False) for hop in hops[:4]])
+    assert short.advice.startswith("most of the path is logic of C[1, 0]: a device= with more")
 
 
 # ------------------------------------------------------------------------------------ bad input
@@ -304,6 +331,8 @@ def test_a_design_that_does_not_fit() -> None:
     assert "C needs 36 multipliers, and ecp5-25k has 28" in text
     assert "hint:     ecp5-45k has enough" in text
     assert "unroll fewer loops" in refused(product(pes=13), part="ecp5-85k")
+    text = refused(product(pes=2, steps=20_000), part="ecp5-25k")
+    assert "C needs 80 block RAMs, and ecp5-25k has 56" in text
 
 
 def test_a_tool_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,23 @@ class CriticalPath:
         """The user's line of the first step that has one."""
         return next((step.location for step in self.steps if step.location is not None), None)
 
+    @property
+    def advice(self) -> str:
+        """What may make it faster."""
+        if not self.steps:
+            return "nothing in the design limits the clock"
+        wires = sum(step.wires for step in self.steps)
+        if 2 * wires > self.nanoseconds:
+            return (
+                "most of the path is wires: another seed= places it differently, and fewer PEs "
+                "side by side have shorter ones"
+            )
+        longest = max(self.steps, key=lambda step: step.logic)
+        return (
+            f"most of the path is logic of {longest.where}: a device= with more cycles for its "
+            "operators gives them more registers"
+        )
+
     def __str__(self) -> str:
         if not self.steps:
             return "no path from register to register"

@@ -9,6 +9,7 @@ from pathlib import Path
 from time import perf_counter
 
 from t2s.backends.base import DeviceTimes, refusal
+from t2s.backends.verilog.data_types import identifier
 from t2s.backends.verilog.emit import NAME, chip_files
 from t2s.backends.verilog.flow.board_top import LIBRARY as BOARD_LIBRARY
 from t2s.backends.verilog.flow.board_top import TOP, board_top, constraints
@@ -130,7 +131,7 @@ def build(job: ChipJob, folder: Path, begin: Callable[[str], None]) -> Built:
     bitstream = None
     step("bitstream")
     if job.board is not None:
-        bitstream = f"{job.graph.name}.bit"
+        bitstream = f"{identifier(job.graph.name)}.bit"
         run_tool(job.part.packer, ["routed.config", bitstream], folder, job.time_limit)
     ends = [*list(seconds.values())[1:], perf_counter()]
     taken = {name: end - begun for (name, begun), end in zip(seconds.items(), ends, strict=True)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -69,6 +70,18 @@ def unsupported(graph: Graph) -> list[Unsupported]:
             Unsupported(subject=f"tensor {tensor.name!r}", why=why, location=tensor.location)
         )
     return problems
+
+
+def words_of_units(graph: Graph) -> Iterator[tuple[int, int, bool]]:
+    """Words and bits of the memory of each unit of a self test, and whether the unit loads."""
+    for node in graph.pe_arrays:
+        for statement in node.body:
+            if isinstance(statement, Load | Store):
+                loads = isinstance(statement, Load)
+                type = statement.type if isinstance(statement, Load) else statement.value.type
+                words = prod(graph.tensor(statement.tensor).allocated) // type.lanes
+                for _ in range(node.place_count):
+                    yield words, type.lanes * type.bits, loads
 
 
 def _is_stored(graph: Graph, tensor: Tensor) -> bool:
