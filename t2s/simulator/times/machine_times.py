@@ -177,7 +177,9 @@ def _times(
     ends = not trace.unfinished and trace.limit is None
     # a trace that is timed again under a limit is timed by the kernel that stops there
     if ends and (most is None or program.trace is None):
-        times = _by_runs(program, trace, progress) or _stepped(program, trace, progress)
+        times = _by_runs(program, trace, progress)
+        if times is None and most is None:
+            times = _stepped(program, trace, progress)
         if times is not None and (most is None or times.tally.cycles <= most):
             return times
     code = stream_code(program, {i: codes.type.itemsize for i, codes in trace.codes.items()})
