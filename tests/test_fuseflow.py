@@ -138,7 +138,7 @@ def test_a_search_is_at_least_as_good_as_all_fusions(name: str) -> None:
     model, make = SMALL[name]
     inputs, one = make(), program(model)
     best = min(fused(model, fusion).cycles(inputs) for fusion in FUSIONS)
-    found = one.search(inputs, seconds=60)
+    found = one.search(inputs, seconds=8)  # it begins with the fusions, so this holds for any time
     assert found.cycles <= best
     assert found.program.cycles(inputs) == found.cycles
     assert found.lower_bound <= found.cycles
