@@ -27,12 +27,15 @@ from t2s.core.ops import Array
 from t2s.simulator.limits import Limits
 from t2s.simulator.native_engine import retime
 from t2s.simulator.program.sim_program import NodeTiming, SimProgram
+from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.assemble import assemble
 from t2s.simulator.report.counters import FOREVER
 from t2s.simulator.report.errors import DeadlockError
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.run import simulate
+from t2s.simulator.times import machine_times
 from t2s.simulator.times.machine_times import all_codes
+from t2s.simulator.times.rounds import FEWEST_FIRINGS, rounds_of, without_rounds
 from t2s.simulator.times.runs import RunTimes, runs_of
 from t2s.simulator.values import machine_values
 
@@ -164,15 +167,26 @@ def differing(run: SimResult, seed: int) -> str | None:
     if tables is None:
         return None
     codes, most = all_codes(changed, trace), c.one_of([2, 2, 8, 1024])
-    times = RunTimes(applied, tables, codes, most_runs=most)
+    fewest = c.one_of([4, 16, 64, FEWEST_FIRINGS])
+    traces = [rounds_of(single, fewest) or without_rounds(single) for single in codes]
+    few_pieces = c.one_of([0, 2, 16])
+    times = RunTimes(applied, tables, traces, most_runs=most, few_pieces=few_pieces)
     while times.advance():
         pass
     tally = times.tally(interrupted=False)
     found = assemble(applied, tally, {}, "native", kernel="runs")
-    expected = retime(changed, trace, limits=Limits(max_cycles=FOREVER // 4))
-    assert expected.kernel == "run-ahead"
+    expected = run_ahead(changed, trace)
     fields = ("cycles", "ending", "nodes", "tokens_left", "deadlock")
     return ", ".join(name for name in fields if getattr(found, name) != getattr(expected, name))
+
+
+def run_ahead(program: SimProgram, trace: Trace) -> SimResult:
+    """A run that is timed by the kernel that runs ahead, which makes one firing after the other."""
+    nothing = {"_by_runs": lambda *arguments: None, "_stepped": lambda *arguments: None}
+    with patch.multiple(machine_times, **nothing):
+        found = retime(program, trace, limits=Limits(max_cycles=FOREVER // 4))
+    assert found.kernel == "run-ahead"
+    return found
 
 
 def _slow(node: NodeTiming) -> NodeTiming:

@@ -34,7 +34,8 @@ class Codes:
     """The codes of firings, in order.
 
     A part of them is an array of the codes, of type ``type`` (uint8 or uint16), or of runs (int32:
-    ``count << bits | code``), whose codes have as many bits.
+    ``count << bits | code``), whose codes have as many bits.  A part that comes again, a *round*
+    (see ``rounds``), is the same array.
     """
 
     type: np.dtype[np.generic]
@@ -76,8 +77,11 @@ def codes_of_parts(type: np.dtype[np.generic], parts: Iterable[Array]) -> Codes:
     """Codes from their parts (see ``Codes``)."""
     kept = tuple(parts)
     bits = 8 * type.itemsize
-    counts = (int((p >> bits).sum(dtype=np.int64)) if p.dtype == np.int32 else len(p) for p in kept)
-    return Codes(type=type, parts=kept, firings=sum(counts))
+    counts = {
+        id(p): int((p >> bits).sum(dtype=np.int64)) if p.dtype == np.int32 else len(p)
+        for p in {id(p): p for p in kept}.values()
+    }
+    return Codes(type=type, parts=kept, firings=sum(counts[id(p)] for p in kept))
 
 
 def about_runs_of(codes: Array) -> float:

@@ -27,7 +27,7 @@ from t2s.simulator.report.counters import FOREVER, Ending, Tally
 from t2s.simulator.report.errors import RunInterrupted
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.times.run_ahead import StreamCode, StreamTimes, stream_code, stream_tally
-from t2s.simulator.times.runs import RunTimes, runs_of, worth_runs
+from t2s.simulator.times.runs import RunTimes, runs_of, worthwhile_runs
 from t2s.simulator.times.stepping import StepTimes, steps_of
 from t2s.simulator.values.machine_values import StreamValues, stream_values, trace_of
 
@@ -174,13 +174,11 @@ def _times(
     table_times: TableTimes,
 ) -> _Times:
     most = None if limits.give_up else limits.max_cycles
-    ends = not trace.unfinished and trace.limit is None
-    # a trace that is timed again under a limit is timed by the kernel that stops there
-    if ends and (most is None or program.trace is None):
-        times = _by_runs(program, trace, progress)
+    if not trace.unfinished and trace.limit is None:
+        times = _by_runs(program, trace, most, progress)
         if times is None and most is None:
             times = _stepped(program, trace, progress)
-        if times is not None and (most is None or times.tally.cycles <= most):
+        if times is not None:
             return times
     code = stream_code(program, {i: codes.type.itemsize for i, codes in trace.codes.items()})
     if code is None:
@@ -188,20 +186,31 @@ def _times(
     return _run_ahead(program, trace, code, limits, progress)
 
 
-def _by_runs(program: SimProgram, trace: Trace, progress: _Progress) -> _Times | None:
-    """Times of a complete trace by runs; ``None`` if another kernel is faster, or needed."""
+def _by_runs(
+    program: SimProgram, trace: Trace, max_cycles: int | None, progress: _Progress
+) -> _Times | None:
+    """Times of a complete trace by runs; ``None`` if another kernel is faster, or needed.
+
+    It is needed where the limit of cycles cuts the run short.
+    """
+    most = FOREVER if max_cycles is None else max_cycles
     applied = program.traced(trace)
     tables = runs_of(applied)
-    if tables is None or not worth_runs(applied, codes := all_codes(program, trace)):
+    if tables is None:
         return None
-    times = RunTimes(applied, tables, codes)
+    traces = worthwhile_runs(applied, all_codes(program, trace))
+    if traces is None:
+        return None
+    times = RunTimes(applied, tables, traces)
     interrupted, total = False, applied.total_firings
     try:
-        while times.advance():
+        while times.latest <= most and times.advance():
             progress.tell(cycle=times.latest, done=total + times.fired, total=2 * total)
     except KeyboardInterrupt:
         interrupted = True
     tally = times.tally(interrupted=interrupted)
+    if tally.cycles > most or not (interrupted or times.finished):
+        return None
     return _Times(program=applied, trace=trace, tally=tally, method=BY_RUNS, known=_never)
 
 

@@ -1,9 +1,10 @@
 """The engine of runs: times of feed-forward nodes in channels without bounds, many firings at once.
 
 Where firings follow one another by the same rule, as along the rows of a dense matrix, times of
-whole runs follow from those of their first firings (``runs_kernel``).  Nothing is approximate: runs
-of one firing are the general case.  A channel is a ring of the runs that its receiver has not taken
-yet, so memory does not grow with the cycles.
+whole runs follow from those of their first firings (``runs_kernel``).  Where a node makes firings
+that it has made before, those of a whole round do (``rounds_kernel``).  Nothing is approximate:
+runs of one firing are the general case.  A channel is a ring of the runs that its receiver has not
+taken yet, so memory does not grow with the cycles.
 """
 
 from __future__ import annotations
@@ -19,32 +20,51 @@ from t2s.core.errors import InternalError
 from t2s.simulator.program.codes import Codes
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.report.counters import Counts, Ending, Tally, end_of_run
+from t2s.simulator.times.rounds import Rounds, rounds_of, without_rounds
 from t2s.simulator.times.run_ahead import shares_channels_alone, twin_elements
 from t2s.simulator.times.run_ahead_emit import RowPorts, Rows, common_order, used_positions
 from t2s.simulator.times.runs_layout import (
     BASE,
     CHANNEL,
     EARLIEST,
+    FEWEST,
     FIRED,
+    FIRINGS,
     FIRST,
+    INSIDE,
     INTERVAL,
     LAST_STORE,
     LATENCY,
+    LEFT,
+    MOST_KNOWN,
+    OF_INPUT,
+    OF_ROUND,
+    OF_SEND,
+    PATTERN,
     READ,
+    REPEATS,
+    RUNS,
     SHIFT,
     STARVED,
-    TAKEN,
+    STATE,
+    TIMES,
+    TOKENS,
     WRAP,
     WRITTEN,
     RunNode,
     visit,
 )
 from t2s.simulator.times.stepping import cost_in_time_order
-from t2s.simulator.values.packing import runs_of_codes
 
 _MOST_ROWS = 1 << 16
-_FIRST_RUNS = 1 << 11
+_FIRST_RUNS = 1 << 13
+_ROUNDS_IN_RINGS = 4
 _GROWTH = 4
+_PATTERN_WORDS = 1 << 22
+"""Words of all patterns; rounds that find no space are made firing by firing."""
+
+_FEW_PIECES = 16
+"""A round of fewer pieces is made as fast as it is recognized."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +77,11 @@ class NodeTables:
     takes: Counts
     puts: Counts
     stores: Counts
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The elements of the steps, each once."""
+        return tuple(dict.fromkeys(self.steps))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,20 +147,40 @@ def _tables(table: Sequence[RowPorts], twin: Sequence[int]) -> NodeTables:
     )
 
 
-_RUN_COST, _CODE_COST, _NODE_COST = 20, 1, 50_000
-"""Nanoseconds for a run of firings, for a code that is not part of a run yet, and for a node."""
+_RUN_COST, _ROUND_COST, _CODE_COST, _NODE_COST = 20, 200, 1, 50_000
+"""Nanoseconds for a run of firings, for a round of them, for a code that is not part of a run yet,
+and for a node."""
 
 _TIMES_AS_FAST = 2
 """What runs must gain: the costs of the other kernels are those of slow processors."""
 
 
-def worth_runs(program: SimProgram, codes: Sequence[Codes]) -> bool:
-    """Whether firings repeat so often that runs are faster, by samples of their codes."""
+_MANY_RUNS = 1 << 16
+"""Runs of a node among which rounds are looked for."""
+
+
+def worthwhile_runs(program: SimProgram, codes: Sequence[Codes]) -> list[Rounds] | None:
+    """The traces in runs, or in rounds of them, if these are faster than other kernels.
+
+    Whether runs repeat is estimated by samples; whether rounds do is looked for in one node first.
+    """
     most = cost_in_time_order(program.control.firings) / _TIMES_AS_FAST
-    cost = float(_NODE_COST * len(codes))
-    if cost < most:
-        cost += sum(_RUN_COST * c.about_runs() + _CODE_COST * c.listed for c in codes)
-    return cost < most
+    least = _NODE_COST * len(codes)
+    if least >= most:
+        return None
+    runs = [c.about_runs() for c in codes]
+    costs = [_RUN_COST * n + _CODE_COST * c.listed for n, c in zip(runs, codes, strict=True)]
+    found: list[Rounds | None] = [None] * len(codes)
+    busiest = max(range(len(codes)), key=runs.__getitem__)
+    if runs[busiest] > _MANY_RUNS and rounds_of(codes[busiest]) is not None:
+        found = [rounds_of(c) for c in codes]
+        costs = [
+            cost if trace is None else _RUN_COST * len(trace.runs) + _ROUND_COST * trace.times
+            for trace, cost in zip(found, costs, strict=True)
+        ]
+    if least + sum(costs) >= most:
+        return None
+    return [trace or without_rounds(c) for trace, c in zip(found, codes, strict=True)]
 
 
 def _masks(holds: Sequence[Sequence[bool]]) -> Counts:
@@ -145,31 +190,41 @@ def _masks(holds: Sequence[Sequence[bool]]) -> Counts:
 class RunTimes:
     """The state of a run of a program all of whose firings are known.
 
-    ``codes`` are those of every node.  Channels hold at first ``most_runs``, a
-    power of two, which only affects the speed.
+    ``traces`` are those of every node.  Channels hold at first ``most_runs``, a power of two, or a
+    round of their receiver; and rounds of less than ``few_pieces`` are not recognized.  Both only
+    affect the speed.
     """
 
     def __init__(
         self,
         program: SimProgram,
         tables: RunTables,
-        codes: Sequence[Codes],
+        traces: Sequence[Rounds],
         *,
         most_runs: int = _FIRST_RUNS,
+        few_pieces: int = _FEW_PIECES,
     ) -> None:
-        self._program, self._tables = program, tables
-        self._traces = [runs_of_codes(c) for c in codes]
+        self._program, self._tables, self._traces = program, tables, traces
         elements = len(program.channel_of_element)
-        self._states = np.zeros((len(tables.nodes), SHIFT + 1), np.int64)
+        self._states = np.zeros((len(tables.nodes), STATE), np.int64)
         self._states[:, EARLIEST] = 1
         self._states[:, INTERVAL] = program.intervals
-        self._states[:, SHIFT] = [c.bits for c in codes]
+        self._states[:, SHIFT] = [t.bits for t in traces]
+        self._states[:, FIRINGS] = [t.firings for t in traces]
+        self._states[:, REPEATS] = [t.stretches[TIMES] if len(t.runs) else 0 for t in traces]
+        self._states[:, FEWEST] = few_pieces
+        longest = max((len(t.round) for t in traces), default=0)
+        if longest:
+            most_runs = max(most_runs, 1 << (_ROUNDS_IN_RINGS * longest).bit_length())
+        self._patterns = np.zeros(_PATTERN_WORDS if longest else 1, np.int64)
+        self._patterns[0] = 1
         self._channels = np.zeros((elements, CHANNEL), np.int64)
         self._channels[:, LATENCY] = program.per_element([c.latency for c in program.channels])
         self._slots = np.zeros(elements, np.int64)
         for node in tables.nodes:
             self._slots[[*node.steps, *node.sends]] = most_runs
         self._ring = np.zeros(0, np.int64)
+        self._known = [_known_rounds(n, t) for n, t in zip(tables.nodes, traces, strict=True)]
         self._visits: list[Callable[..., int]] = []
         self._lay_out(self._slots)
 
@@ -187,23 +242,30 @@ class RunTimes:
         self._slots = slots
         flat = channels.reshape(-1)
         self._visits = [
-            visit.prepared(self._node(instance), flat, self._ring)
+            visit.prepared(self._node(instance), flat, self._ring, self._patterns)
             for instance in self._tables.order
-            if len(self._traces[instance])
+            if len(self._traces[instance].runs)
         ]
 
     def _node(self, instance: int) -> RunNode:
-        tables = self._tables.nodes[instance]
+        tables, trace = self._tables.nodes[instance], self._traces[instance]
+        steps, sends = len(tables.steps), len(tables.sends)
         return RunNode(
             state=self._states[instance],
-            trace=self._traces[instance],
+            trace=trace.runs,
+            stretches=trace.stretches,
             steps=CHANNEL * np.array(tables.steps, np.int64),
             sends=CHANNEL * np.array(tables.sends, np.int64),
             needs=tables.needs,
             takes=tables.takes,
             puts=tables.puts,
             stores=tables.stores,
-            reached=np.zeros(len(tables.steps), np.int64),
+            inputs=CHANNEL * np.array(tables.inputs, np.int64),
+            tokens=_tokens(tables, trace),
+            reached=np.zeros(steps, np.int64),
+            before=np.zeros(len(tables.inputs), np.int64),
+            begun=np.zeros(sends, np.int64),
+            known=self._known[instance],
         )
 
     def advance(self) -> bool:
@@ -259,9 +321,41 @@ class RunTimes:
 
     def _left(self) -> Counts:
         """Tokens in every element."""
-        left = np.zeros(len(self._channels), np.int64)
+        left = self._channels[:, LEFT].copy()
         for element, record in enumerate(self._channels.tolist()):
-            numbers = np.arange(record[READ], record[WRITTEN])
-            counts = self._ring[record[BASE] + 2 * (numbers & record[WRAP]) + 1]
-            left[element] = counts.sum() - record[TAKEN]
+            numbers = np.arange(record[READ] + (record[LEFT] > 0), record[WRITTEN])
+            words = self._ring[record[BASE] + 2 * (numbers & record[WRAP]) + 1]
+            is_run = words > 0
+            left[element] += words[is_run].sum() + self._patterns[TOKENS - words[~is_run]].sum()
+            if record[INSIDE]:
+                pattern = -self._ring[record[BASE] + 2 * (record[READ] & record[WRAP]) + 1]
+                end = pattern + PATTERN + 2 * self._patterns[pattern + RUNS]
+                left[element] += self._patterns[record[INSIDE] + 1 : end : 2].sum()
         return left
+
+
+def _known_rounds(tables: NodeTables, trace: Rounds) -> Counts:
+    """Space for the rounds that are known of a node, and for one more."""
+    words = OF_INPUT * len(tables.inputs) + OF_SEND * len(tables.sends) + OF_ROUND
+    return np.zeros((MOST_KNOWN + 1) * words if trace.firings else 0, np.int64)
+
+
+def _tokens(tables: NodeTables, trace: Rounds) -> Counts:
+    """For each channel that a node waits for, the tokens that a round takes, and looks at."""
+    runs, inputs = trace.round, tables.inputs
+    if not inputs or not len(runs):
+        return np.zeros(2 * len(inputs), np.int64)
+    codes, counts = runs & ((1 << trace.bits) - 1), (runs >> trace.bits).astype(np.int64)
+    needs, takes = (_of_inputs(tables, mask)[codes] for mask in (tables.needs, tables.takes))
+    taken = takes & counts[:, None]
+    so_far = np.cumsum(taken, axis=0)
+    looked = needs & (so_far - taken + np.maximum(taken, 1))
+    return np.stack([taken.sum(axis=0), looked.max(axis=0, initial=0)], axis=1).reshape(-1)
+
+
+def _of_inputs(tables: NodeTables, masks: Counts) -> Counts:
+    """Masks for each code and input from those for each code and step."""
+    of_step = masks.reshape(-1, len(tables.steps))
+    steps = np.array(tables.steps, np.int64)
+    columns = [of_step[:, steps == element].min(axis=1) for element in tables.inputs]
+    return np.stack(columns, axis=1)

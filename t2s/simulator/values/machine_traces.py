@@ -13,6 +13,7 @@ import numpy as np
 from t2s.core.ops import Array
 from t2s.graph.nodes import Machine
 from t2s.simulator.program.codes import Codes, about_runs_of, codes_of_parts
+from t2s.simulator.program.rounds import Folded
 from t2s.simulator.values.layout import (
     TRACE_ADDRESS,
     TRACE_LEFT,
@@ -154,11 +155,11 @@ class RunTraces:
         places = node.place_count
         capacity = min(_RUNS, max(_FEWEST_CODES, _RUNS_IN_ALL // places))
         self._traces = np.empty((places, 1 + capacity), np.int32)
-        self._parts: list[list[Array]] = [[] for _ in range(places)]
+        self._folded = [Folded(8 * self._type.itemsize) for _ in range(places)]
 
     def start(self) -> None:
         """Empty all traces."""
-        self._parts = [[] for _ in self._parts]
+        self._folded = [Folded(8 * self._type.itemsize) for _ in self._folded]
         self._traces[:, 0] = -1
         self._state[:, TRACE_ADDRESS] = [address_of(trace) for trace in self._traces]
         self._state[:, TRACE_LENGTH] = 0
@@ -176,7 +177,7 @@ class RunTraces:
 
     def codes(self, place: int) -> Codes:
         """The codes so far."""
-        return codes_of_parts(self._type, [*self._parts[place], self._runs(place)])
+        return codes_of_parts(self._type, [*self._folded[place].parts, self._runs(place)])
 
     def _runs(self, place: int) -> Array:
         return self._traces[place, 1 : 1 + int(self._state[place, TRACE_LENGTH])].copy()
@@ -189,7 +190,7 @@ class RunTraces:
         """Take the runs out of traces in which there are many; return whether there were any."""
         many = 2 * self._state[:, TRACE_LENGTH] >= self._state[:, TRACE_LIMIT]
         for place in np.flatnonzero(many).tolist():
-            self._parts[place].append(self._runs(place))
+            self._folded[place].add(self._runs(place))
             self._state[place, TRACE_LENGTH] = 0
         return bool(many.any())
 

@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from benchmarks.random_streams import differing, random_runs
+from benchmarks.random_streams import differing, random_runs, run_ahead
 from t2s import Var, sparse
 from t2s.errors import CycleLimitError
-from t2s.simulator.limits import Limits
-from t2s.simulator.native_engine import retime
 from t2s.simulator.report.assemble import assemble
 from t2s.simulator.report.counters import Ending
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.times.machine_times import all_codes
+from t2s.simulator.times.rounds import without_rounds
 from t2s.simulator.times.runs import RunTimes, runs_of
 from t2s.sparse import Schedule, Tensor, csr, dense
 
@@ -70,8 +69,8 @@ def gathered(f: int, *, capacity: int | None = None, max_cycles: int | None = No
 def test_the_kernel_of_gathered_rows() -> None:
     run = gathered(900)
     assert run.kernel == "runs"
-    known = retime(run.program, run.machine_trace, limits=Limits(max_cycles=1 << 40))
-    assert (known.kernel, known.cycles, known.nodes) == ("run-ahead", run.cycles, run.nodes)
+    known = run_ahead(run.program, run.machine_trace)
+    assert (known.cycles, known.nodes) == (run.cycles, run.nodes)
     assert run.ending is Ending.FINISHED
     assert gathered(900, capacity=1000).kernel == "stepped"
     limited = gathered(900, max_cycles=run.cycles)
@@ -121,7 +120,8 @@ def test_an_interrupted_run() -> None:
     applied = run.program.traced(run.machine_trace)
     tables = runs_of(applied)
     assert tables is not None
-    times = RunTimes(applied, tables, all_codes(applied, run.machine_trace), most_runs=4)
+    traces = [without_rounds(codes) for codes in all_codes(applied, run.machine_trace)]
+    times = RunTimes(applied, tables, traces, most_runs=4)
     for _ in range(9):
         assert times.advance()
     tally = times.tally(interrupted=True)

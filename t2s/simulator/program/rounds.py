@@ -1,0 +1,150 @@
+"""Rounds: the part of a trace that its node repeats, such as a walk through the same matrix.
+
+The first round begins with the trace; others may follow one another, or have other firings in
+between.  A trace without repetition, or one whose repetition is shorter than a few hundred firings,
+has no round: runs of equal codes are what it needs.  The parts of a trace that are the same array
+are rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from t2s.simulator.program.codes import Runs, most_in_run
+
+FEWEST_FIRINGS = 256
+"""Firings of the shortest rounds; and codes by which a round is looked for."""
+
+FEWEST_TIMES = 4
+"""How often a round comes at least in the part of a trace in which it is looked for."""
+
+_TRIES = 16
+"""How often the key may be found without the round; more are no matter if rounds are found."""
+
+_FEWEST_RUNS = 64
+"""Runs of a round that take more memory than what says that it is one."""
+
+_FIRST_RUNS, _MOST_RUNS, _GROWTH = 1 << 16, 1 << 22, 4
+"""Runs among which the first round is looked for, at first and at last."""
+
+
+_NEVER = 1 << 62
+
+
+class Folded:
+    """A trace in runs that grows, and in which rounds are one array as soon as they are known."""
+
+    def __init__(self, bits: int) -> None:
+        self._bits = bits
+        self._done: list[Runs] = []
+        self._rest: list[Runs] = []
+        self._waiting, self._next = 0, _FIRST_RUNS
+        self._round: Runs | None = None
+
+    def add(self, runs: Runs) -> None:
+        """Runs that follow; they are kept."""
+        self._rest.append(runs)
+        self._waiting += len(runs)
+        if self._waiting >= self._next:
+            self._fold()
+
+    @property
+    def parts(self) -> list[Runs]:
+        """The runs, in order."""
+        return [*self._done, *self._rest]
+
+    def _fold(self) -> None:
+        """Take rounds out of the runs that wait; the last run may go on."""
+        text = b"".join(part.tobytes() for part in joined(self._rest, self._bits))
+        whole = np.frombuffer(text, np.int32)
+        size = whole.itemsize
+        if self._round is None:
+            length = first_round(text, size, FEWEST_FIRINGS)
+            if length < _FEWEST_RUNS:
+                self._look_later()
+                return
+            self._round = whole[:length].copy()
+        length = len(self._round)
+        end = 0
+        for begin, stop, times in stretches_of(
+            text[:-size], size, FEWEST_FIRINGS, self._round.tobytes()
+        ):
+            if times:
+                self._done += [self._round] * times
+                end = begin + times * length
+            elif stop < len(whole) - 1 or stop - begin > 2 * length:
+                end = stop - (length if stop == len(whole) - 1 else 0)
+                self._done.append(whole[begin:end].copy())
+        self._rest = [whole[end:].copy()]
+        self._waiting = len(whole) - end
+        self._next = max(_FIRST_RUNS, FEWEST_TIMES * length)
+
+    def _look_later(self) -> None:
+        self._next *= _GROWTH
+        if self._next > _MOST_RUNS:
+            self._done += self._rest
+            self._rest, self._waiting = [], 0
+            self._next = _NEVER
+
+
+def joined(parts: Sequence[Runs], bits: int) -> list[Runs]:
+    """Parts of a trace, with runs in one piece that go on from one part to the next."""
+    joined: list[Runs] = []
+    for part in parts:
+        if joined and len(part):
+            last, following = int(joined[-1][-1]), int(part[0])
+            firings, code = (last >> bits) + (following >> bits), last & ((1 << bits) - 1)
+            if following & ((1 << bits) - 1) == code and firings <= most_in_run(bits):
+                joined[-1] = joined[-1][:-1]
+                part = np.concatenate([np.array([firings << bits | code], np.int32), part[1:]])
+        if len(part):
+            joined.append(part)
+    return joined
+
+
+def first_round(text: bytes, size: int, key_length: int) -> int:
+    """The length of what a trace repeats from its beginning on; 0 if there is no such part.
+
+    The codes or runs of the trace have ``size`` bytes each.
+    """
+    longest = len(text) // size // FEWEST_TIMES * size
+    key, at = text[: key_length * size], 0
+    for _ in range(_TRIES):
+        at = text.find(key, at + 1, longest + len(key))
+        if at < 0:
+            return 0
+        if at % size == 0 and text[:at] == text[at : 2 * at]:
+            return at // size
+    return 0
+
+
+def stretches_of(
+    text: bytes, size: int, key_length: int, first: bytes
+) -> list[tuple[int, int, int]]:
+    """The parts of a trace: where they begin and end, and how many rounds they are, or 0."""
+    step, end = len(first), len(text)
+    length, key = step // size, first[: key_length * size]
+    found: list[tuple[int, int, int]] = []
+    at, failures = 0, 0
+    while at < end:
+        times = 0
+        while text.startswith(first, at + times * step):
+            times += 1
+        if times:
+            found.append((at // size, at // size + length, times))
+            at += times * step
+        begin = at
+        while at < end:
+            at = text.find(key, at)
+            if at < 0 or failures > _TRIES + len(found):
+                at = end
+            elif at % size == 0 and text.startswith(first, at):
+                break
+            else:
+                failures += 1
+                at += 1
+        if begin < at:
+            found.append((begin // size, at // size, 0))
+    return found
