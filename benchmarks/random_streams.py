@@ -55,17 +55,36 @@ KERNELS = (
 )
 """Expressions, formats and directives."""
 
+PRODUCTS = 5
+"""The first of them, which add up rows of one matrix by those of another."""
+
 EXTENTS = ({"i": 9, "j": 40, "k": 30}, {"i": 50, "j": 3, "k": 17}, {"i": 1, "j": 70, "k": 1})
+
+SHORT_ROWS = (
+    {"i": 50, "j": 3, "k": 17},
+    {"i": 90, "j": 12, "k": 6},
+    {"i": 64, "j": 33, "k": 4},
+    {"i": 70, "j": 18, "k": 1},
+)
 
 _NEVER = 1 << 62
 UNBOUNDED = 1 << 30
 """A capacity that no run needs."""
 
 
-def random_runs(seed: int, *, drawn: bool = False) -> Iterator[SimResult]:
-    """The results of the graphs of a random case, of ``KERNELS`` or otherwise drawn."""
+def random_runs(seed: int, *, drawn: bool = False, repeating: bool = False) -> Iterator[SimResult]:
+    """The results of the graphs of a random case, of ``KERNELS`` or otherwise drawn.
+
+    If ``repeating``, it is a product of matrices with many short rows, a few of which come again
+    and again, so that machines make the same rounds.
+    """
     c = Choices(seed)
-    if not drawn:
+    if repeating:
+        number = c.below(PRODUCTS)
+        inputs = _inputs(c, KERNELS[number][0], c.one_of(SHORT_ROWS))
+        repeated = {name: _repeating(c, values) for name, values in inputs.items()}
+        yield from sparse.simulate(_kernel(number), repeated).stages
+    elif not drawn:
         number = c.below(len(KERNELS))
         kernel, extents = _kernel(number), c.one_of(EXTENTS)
         yield from sparse.simulate(kernel, _inputs(c, KERNELS[number][0], extents)).stages
@@ -103,6 +122,13 @@ def _inputs(c: Choices, text: str, extents: Mapping[str, int]) -> dict[str, Arra
         values = there * generator.standard_normal(shape)
         inputs[name] = values.astype(type) * (not c.chance(12))
     return inputs
+
+
+def _repeating(c: Choices, values: Array) -> Array:
+    """Values whose first few rows come again and again, with the last ones as they are."""
+    rows = np.arange(len(values))
+    again = rows < len(rows) - c.below(1 + len(rows) // 4)
+    return values[np.where(again, rows % (1 + c.below(2)), rows)]
 
 
 @contextmanager
@@ -160,7 +186,7 @@ def differing(run: SimResult, seed: int) -> str | None:
     changed = program.with_capacities(dict.fromkeys(names, UNBOUNDED)).with_latencies(
         {name: c.one_of([1, 1, 2, 9]) for name in names}
     )
-    nodes = tuple(_slow(node) if c.chance(9) else node for node in changed.nodes)
+    nodes = tuple(slow_node(node) if c.chance(9) else node for node in changed.nodes)
     changed = replace(changed, nodes=nodes)
     applied = changed.traced(trace)
     tables = runs_of(applied)
@@ -189,6 +215,6 @@ def run_ahead(program: SimProgram, trace: Trace) -> SimResult:
     return found
 
 
-def _slow(node: NodeTiming) -> NodeTiming:
+def slow_node(node: NodeTiming) -> NodeTiming:
     """The node with an interval of 3 cycles."""
     return replace(node, interval=replace(node.interval, cycles=3))

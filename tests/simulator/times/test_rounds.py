@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse
 
-from benchmarks.random_streams import run_ahead
+from benchmarks.random_streams import differing, random_runs, run_ahead, slow_node
 from t2s import sparse
 from t2s.core.ops import Array
 from t2s.simulator.limits import Limits
 from t2s.simulator.native_engine import retime
 from t2s.simulator.program.codes import Codes, codes_of_parts, repeated
 from t2s.simulator.program.rounds import Folded
+from t2s.simulator.report.assemble import assemble
 from t2s.simulator.report.counters import Ending
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.times.machine_times import all_codes
@@ -169,6 +171,41 @@ def test_rows_that_arrive_late(fusion: str) -> None:
             assert tally.cycles == expected.cycles
             assert tally.starved.sum() == sum(node.starved for node in expected.nodes.values())
     assert known
+
+
+@pytest.mark.parametrize(("f", "h"), [(17, 3), (5, 3), (9, 2)])
+def test_a_channel_that_is_several_steps_of_a_node(f: int, h: int) -> None:
+    """Sums of rows in two banks, merged by rules that wait for these in different orders.
+
+    The merging nodes starve on each token of a slow bank, within the round of two rows.
+    """
+    kernel = sparse.compile(sparse.parse("Y(i,j) = X(i,k)*W(k,j)"), "reorder(i,k,j)")
+    (run,) = kernel.simulate({"X": np.ones((60, f)), "W": np.ones((f, h))}).stages
+    nodes = tuple(
+        node if "merge" in node.node.name else slow_node(node) for node in run.program.nodes
+    )
+    times = timed(replace(run, program=replace(run.program, nodes=nodes)), 4, 0)
+    while times.advance():
+        pass
+    several = [len(set(node.steps)) < len(node.steps) for node in times._tables.nodes]
+    assert times._states[several, KNOWN].min() > 0
+    tally = times.tally(interrupted=False)
+    found = assemble(times._program, tally, {}, "native", kernel="runs")
+    expected = run_ahead(replace(run.program, nodes=nodes), run.machine_trace)
+    assert (found.cycles, found.nodes) == (expected.cycles, expected.nodes)
+
+
+def test_random_rounds() -> None:
+    """Rows that come again make rounds of every kind of node, with random latencies."""
+    known = 0
+    for seed in range(40):
+        for run in random_runs(seed, repeating=True):
+            assert not differing(run, seed), seed
+            times = timed(run, 16, 0)
+            while times.advance():
+                pass
+            known += int(times._states[:, KNOWN].clip(0).sum())
+    assert known > 100
 
 
 def test_what_channels_hold_in_an_interrupted_run() -> None:
