@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from benchmarks.fuseflow.__main__ import README, measured, page, stored_counts
 from benchmarks.fuseflow.models import (
@@ -133,7 +134,9 @@ def test_all_fusions_give_the_values_of_numpy(name: str) -> None:
 
 
 def to_dense(value: Any) -> Any:
-    return value.to_dense() if isinstance(value, sparse.SparseTensor) else value
+    if isinstance(value, sparse.SparseTensor):
+        return value.to_dense()
+    return value.toarray() if scipy.sparse.issparse(value) else value
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from benchmarks.fuseflow.published import DECODERS, GRAPHS, IMAGES, Graph, Images
 from t2s import sparse
@@ -203,15 +204,28 @@ def _weights(generator: np.random.Generator, shape: tuple[int, int], density: fl
     return np.where(kept, values, np.float32(0))
 
 
+def _large_weights(generator: np.random.Generator, shape: tuple[int, int], density: float) -> Any:
+    """The same without an array of all elements, which are 2**29 for the largest images."""
+    rows, columns = shape
+    step = max(1, (1 << 24) // columns)
+    blocks = []
+    for first in range(0, rows, step):
+        drawn = (min(step, rows - first), columns)
+        block = scipy.sparse.csr_matrix(generator.random(drawn, np.float32) < density, dtype="f4")
+        block.data = generator.standard_normal(block.nnz, np.float32)
+        blocks.append(block)
+    return scipy.sparse.vstack(blocks, format="csr")
+
+
 def inputs_of_images(images: Images, batch: int = BATCH) -> dict[str, Any]:
     """Images of pixels from 1 to 2, and the weights of an autoencoder."""
     generator = np.random.default_rng(0)
     pixels, hidden = images.pixels, images.hidden
     return {
         "X": generator.random((batch, pixels), np.float32) + np.float32(1),
-        "We": _weights(generator, (pixels, hidden), DENSITY_OF_IMAGES),
+        "We": _large_weights(generator, (pixels, hidden), DENSITY_OF_IMAGES),
         "be": generator.standard_normal(hidden, np.float32),
-        "Wd": _weights(generator, (hidden, pixels), DENSITY_OF_IMAGES),
+        "Wd": _large_weights(generator, (hidden, pixels), DENSITY_OF_IMAGES),
         "bd": generator.standard_normal(pixels, np.float32),
     }
 

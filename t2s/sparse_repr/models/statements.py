@@ -197,10 +197,7 @@ class StatementWriter:
         """A value where a condition is not zero, and another one elsewhere; repeated as needed."""
         if condition.number is not None:
             raise NotExpressible("a condition that is one number")
-        return _elementwise(
-            (condition, value, otherwise),
-            lambda decides, one, other: Choice(condition=decides, value=one, otherwise=other),
-        )
+        return _elementwise((condition, value, otherwise), _choice)
 
     def of_row(
         self,
@@ -516,6 +513,16 @@ _LETTERS = "ijklmnpqrstuvwabcdefgh"
 
 def _product(left: Expression, right: Expression) -> Expression:
     return Combine(operator=Op.MULTIPLY, left=left, right=right)
+
+
+def _choice(condition: Expression, value: Expression, otherwise: Expression) -> Expression:
+    """A choice by a condition, which may be whether something is zero, or is not."""
+    match condition:
+        case Choice(value=Number(value=0), otherwise=Number(value=1)):
+            return _choice(condition.condition, otherwise, value)
+        case Choice(value=Number(value=1), otherwise=Number(value=0)):
+            return _choice(condition.condition, value, otherwise)
+    return Choice(condition=condition, value=value, otherwise=otherwise)
 
 
 def _common(left: Axis, right: Axis) -> Axis:

@@ -99,9 +99,7 @@ def test_masks_and_outputs_in_another_order() -> None:
         ),
         HERE,
     )
-    assert read.text == (
-        "filled(i,j) = where(where(x(i,j), 0, 1), (-1.5), x(i,j))\ny(j,i) = filled(i,j)"
-    )
+    assert read.text == ("filled(i,j) = where(x(i,j), x(i,j), (-1.5))\ny(j,i) = filled(i,j)")
     assert read.outputs == {"y": ("y", (6, 4))}
 
 
