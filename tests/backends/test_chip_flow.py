@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ import numpy as np
 import pytest
 
 import t2s
-from t2s.backends.verilog.flow import toolchain
+from t2s.backends.verilog.emit import chip_files
+from t2s.backends.verilog.flow import netlist, toolchain
 from t2s.backends.verilog.flow.critical import critical_path
 from t2s.backends.verilog.flow.flow import ChipJob, Sources, sources_of
 from t2s.backends.verilog.flow.parts import PARTS
@@ -21,11 +23,13 @@ from t2s.backends.verilog.flow.routing import Hop, read_report
 from t2s.backends.verilog.flow.toolchain import ChipError
 from t2s.backends.verilog.technology import find_technology
 from t2s.backends.verilog.top import top_of
-from t2s.backends.verilog.verilator import find_tools
+from t2s.backends.verilog.verilator import HardwareModel, find_tools
 from t2s.core.child import Ended
 from t2s.core.errors import UserError
 from t2s.core.ops import Op
 from t2s.driver.hardware import device_times
+from t2s.driver.synthesize import _made_up
+from t2s.graph.graph import Graph
 from t2s.simulator.devices import DEVICES, Device, TypeFamily
 from t2s.simulator.program.build import build_program
 from tests.backends import designs
@@ -136,13 +140,9 @@ def run_bench(files: dict[str, str], read: list[str], folder: Path) -> str:
 
 
 def run_self_test(sources: Sources, folder: Path, **changed: str) -> str:
-    """What the self test says in Verilator, with models in place of primitives."""
-    technology = find_technology(PART.technology)
-    library = Path(toolchain.__file__).parents[1] / "library"
-    models = {name: (library / name).read_text() for name in technology.models}
-    files = {**sources.files, **changed, **models, "bench.sv": _BENCH.format(top=sources.top)}
-    read = [*models, *(name for name in sources.read if name not in technology.cells), "bench.sv"]
-    return run_bench(files, read, folder).splitlines()[0]
+    """What the self test says in Verilator."""
+    files = {**sources.files, **changed, "bench.sv": _BENCH.format(top=sources.top)}
+    return run_bench(files, [*sources.read, "bench.sv"], folder).splitlines()[0]
 
 
 @pytest.mark.slow
@@ -222,7 +222,7 @@ def test_cells(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_bitstream_and_netlist(tmp_path: Path) -> None:
+def test_bitstream_and_netlist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     func = product(steps=4)
     inputs = random_inputs(func)
     chip = t2s.synthesize(func, inputs=inputs, board="ulx3s", directory=tmp_path / "chip")
@@ -233,9 +233,18 @@ def test_bitstream_and_netlist(tmp_path: Path) -> None:
     assert chip.fmax_mhz > 100
     assert str(chip).splitlines()[0] == "C on Radiona ULX3S with an LFE5U-85F"
     assert list(chip.seconds) == ["synthesis", "place and route", "bitstream"]
+    built: list[HardwareModel] = []
+    build_files = netlist.build_files
+
+    def counted(*arguments: Any, **options: Any) -> HardwareModel:
+        built.append(build_files(*arguments, **options))
+        return built[-1]
+
+    monkeypatch.setattr(netlist, "build_files", counted)
     for stalls in (None, t2s.RandomStalls(seed=5, one_in=3)):
         found = chip.verify(inputs, stalls=stalls)
         assert found.equal, str(found)
+    assert len(built) == 1
 
 
 @pytest.mark.slow
@@ -277,6 +286,41 @@ def test_report() -> None:
     ]
 
 
+def instances(files: Mapping[str, str], node: str) -> list[str]:
+    """The names of the PEs in the text of a node."""
+    return re.findall(rf"{node}_pe\w* (?:#\(.*?\) )?(pe\w*) \(", files[f"{node}.sv"], re.DOTALL)
+
+
+def shifted_row(minimum: int) -> Graph:
+    """Three PEs that begin at a number, each of which stores a constant."""
+    x = t2s.ImageParam(t2s.Int(16), 1, name="x")
+    y, i = t2s.Func("y"), t2s.Var("i")
+    y[i] = x[i + 2] + 1
+    return t2s.lower(y.bound(i, minimum, 3).unroll(i))
+
+
+@pytest.mark.parametrize(
+    ("graph", "node", "wanted"),
+    [
+        (t2s.lower(product()), "C", ["C[0, 0]", "C[0, 1]", "C[1, 0]", "C[1, 1]"]),
+        (shifted_row(-1), "y", ["y[-1]", "y[0]", "y[1]"]),
+        (shifted_row(1), "y", ["y[1]", "y[2]", "y[3]"]),
+    ],
+    ids=["two dimensions", "from -1", "from 1"],
+)
+def test_names_of_pes(graph: Graph, node: str, wanted: list[str]) -> None:
+    """Those in the emitted text are read as the places of the user."""
+    times = device_times(build_program(graph, DEVICES[PART.name], _made_up(graph), {}))
+    technology = find_technology(PART.technology)
+    names = instances(chip_files(graph, times, technology), node)
+    top = top_of(graph, times, technology)
+    hops = [
+        Hop(cell=f"test.chip.design.{node}_node.{name}.fires_LUT4_Z", wire=False, nanoseconds=1.0)
+        for name in names
+    ]
+    assert [step.where for step in critical_path(top, hops).steps] == wanted
+
+
 def test_the_critical_path_in_words_of_the_user() -> None:
     chosen, _ = job(product())
     top = top_of(chosen.graph, chosen.times, find_technology(PART.technology))
@@ -286,8 +330,8 @@ def test_the_critical_path_in_words_of_the_user() -> None:
             wire=False,
             nanoseconds=0.5,
         ),
-        Hop(cell="test.design.C_node.pe_2.fires_LUT4_Z_A", wire=True, nanoseconds=1.0),
-        Hop(cell="test.design.C_node.pe_2.fires_LUT4_Z_A", wire=False, nanoseconds=0.25),
+        Hop(cell="test.design.C_node.pe_1_0.fires_LUT4_Z_A", wire=True, nanoseconds=1.0),
+        Hop(cell="test.design.C_node.pe_1_0.fires_LUT4_Z_A", wire=False, nanoseconds=0.25),
         Hop(cell="$nextpnr_CCU2C_21$CCU2_COMB0", wire=False, nanoseconds=0.25),
         Hop(cell="test.quiet_TRELLIS_FF_Q", wire=True, nanoseconds=2.0),
     ]
@@ -393,8 +437,6 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_made_up_inputs() -> None:
     """Integers of all types, and truth values: always the same ones."""
-    from t2s.driver.synthesize import _made_up
-
     graph = designs.scaled(t2s.Int(16))
     first, second = _made_up(graph), _made_up(replace(graph, name="other"))
     assert first.keys() == second.keys()
