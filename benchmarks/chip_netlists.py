@@ -2,9 +2,9 @@
 
 Each design is synthesized for an ECP5 and built once; the cells run in Verilator behind the
 testbench, without stalls, with three kinds of random stalls, and with a memory of half a byte per
-cycle, without and with stalls.  Cycles, firings, the first and the last of them, and all values have
-to be the simulator's.  A name selects the designs that begin with it; ``--all`` runs every one.  The
-exit code is 1 if anything differs.
+cycle, without and with stalls.  Cycles, firings, the first and the last of them, and all values
+have to be the simulator's.  A name selects the designs that begin with it; ``--all`` runs every
+one.  The exit code is 1 if anything differs.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -67,6 +68,14 @@ def stencil() -> t2s.Func:
     i = t2s.Var("i")
     y[i] = x[i] * 3 - x[i + 1] * 5 + x[i + 2]
     return y.bound(i, 0, 20)
+
+
+def blurred() -> t2s.Func:
+    """Three rows of an image, ten columns wide, with one weight."""
+    x, y = t2s.ImageParam(t2s.Int(16), 2, name="x"), t2s.Func("y")
+    i, j = t2s.variables("i j")
+    y[i, j] = x[i, j] + x[i + 1, j] * 3 + x[i + 2, j]
+    return y.bound(i, 0, 3).bound(j, 0, 10)
 
 
 def random_inputs(func: t2s.Func) -> dict[str, Any]:
@@ -206,9 +215,12 @@ def designs_with_machines() -> Any:
 # ------------------------------------------------------------------------------------ the flow
 
 
-def test_cells(tmp_path: Path) -> None:
-    """Synthesis alone: a multiplier with its registers for each PE, and a block RAM per loader."""
-    chosen, _ = job(product())
+@pytest.mark.parametrize(
+    ("define", "loaders"), [(lambda: product(steps=5), 4), (blurred, 3)], ids=["product", "blurred"]
+)
+def test_cells(define: Any, loaders: int, tmp_path: Path) -> None:
+    """Synthesis alone: as many multipliers as t2s counts, none of them for addresses."""
+    chosen, _ = job(define())
     sources = sources_of(chosen)
     for name, text in sources.files.items():
         (tmp_path / name).write_text(text)
@@ -216,8 +228,9 @@ def test_cells(tmp_path: Path) -> None:
 
     toolchain.run_yosys(synthesis_commands(PART, sources), tmp_path, 600)
     netlist = (tmp_path / "netlist.json").read_text()
-    assert len(re.findall(r'"type": "MULT18X18D"', netlist)) >= 4
-    assert len(re.findall(r'"REGMODE_B": "OUTREG"', netlist)) == 4
+    cells = [cell["type"] for cell in json.loads(netlist)["modules"][sources.top]["cells"].values()]
+    assert cells.count("MULT18X18D") == t2s.resources(chosen.graph, device=PART.name).dsp_blocks > 0
+    assert len(re.findall(r'"REGMODE_B": "OUTREG"', netlist)) == loaders
     assert not (tmp_path / "log.txt").exists()
 
 
