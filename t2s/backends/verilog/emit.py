@@ -65,7 +65,7 @@ def files_of(
     top = top_of(graph, timing if constant else None, technology)
     files = {name: _text(name) for name in ("operators.sv", "floats.sv", "stalls.sv")}
     if constant:
-        files |= _library(technology, technology.models)
+        files |= _library(technology)
     else:
         files["adjustable_fifo.sv"] = _text("adjustable_fifo.sv")
     files |= _design(top, bounds)
@@ -88,12 +88,12 @@ def chip_files(graph: Graph, times: DeviceTimes, technology: Technology) -> Mapp
     _refuse(graph, problems_of(graph, times))
     top = top_of(graph, times, technology)
     operators = {"operators.sv": _text("operators.sv")}
-    return operators | _library(technology, technology.cells) | _design(top, largest(times))
+    return operators | _library(technology) | _design(top, largest(times))
 
 
-def _library(technology: Technology, primitives: tuple[str, ...]) -> dict[str, str]:
+def _library(technology: Technology) -> dict[str, str]:
     """The modules of the library that a chip has."""
-    files = {name: _text(name) for name in (*primitives, "fifo.sv", "delay.sv")}
+    files = {name: _text(name) for name in (*technology.primitives, "fifo.sv", "delay.sv")}
     return files | {name: _text(place) for name, place in technology.library.items()}
 
 

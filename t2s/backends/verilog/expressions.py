@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 from t2s.backends.text.expressions import (
     Binary,
@@ -134,11 +135,13 @@ class ExpressionWriter:
 
     ``names`` maps indices, parameters and locals to identifiers, or indices to what stands for
     them.  ``before`` collects statements that compute parts of an expression, and ``declarations``
-    their variables.
+    their variables.  With ``shifts`` a product by a constant is a sum of shifted values, for which
+    synthesis takes no multiplier.
     """
 
     names: Mapping[str, str | TargetExpression]
     identifiers: Identifiers
+    shifts: bool = False
     before: list[TargetStatement] = field(default_factory=list)
     declarations: list[Declaration] = field(default_factory=list)
 
@@ -173,6 +176,11 @@ class ExpressionWriter:
                 assert lane is not None
                 return signed_as(Element(base=self._named(name), index=lane), type)
             case Apply(operator=operator, operands=operands):
+                if self.shifts and operator is Op.MULTIPLY and not operands[0].type.is_float:
+                    for value, factor in (operands, operands[::-1]):
+                        if isinstance(factor, Const) and not isinstance(value, Const):
+                            scaled = times(self.scalar(value, lane), int(factor.value))
+                            return Resize(bits=factor.type.bits, value=scaled)
                 values = tuple(self.scalar(operand, lane) for operand in operands)
                 return apply(operator, operands[0].type, values)
             case Select(condition=condition, if_true=if_true, if_false=if_false):
@@ -274,6 +282,43 @@ def _from_float(value: TargetExpression, source: Type, target: Type) -> TargetEx
     sign = "signed" if target.kind is Kind.INT else "unsigned"
     wide = call(f"floats::t2s_to_{sign}_{suffix}", value, number(target.bits))
     return Resize(bits=target.bits, value=wide)
+
+
+def times(value: TargetExpression, factor: int) -> TargetExpression:
+    """A multiple as a sum and difference of shifted values, by the signed digits of the factor."""
+    total: TargetExpression = number(0)
+    place, rest = 0, abs(factor)
+    digits: list[tuple[int, bool]] = []
+    while rest:
+        if rest % 2:
+            negative = rest % 4 == 3
+            digits.append((place, negative))
+            rest += 1 if negative else -1
+        place, rest = place + 1, rest // 2
+    for at, negative in reversed(digits):  # the highest digit is positive
+        shifted = Binary(operator="<<", left=value, right=number(at)) if at else value
+        if total == number(0) and not negative:
+            total = shifted
+        else:
+            total = Binary(operator="-" if negative else "+", left=total, right=shifted)
+    return Unary(operator="-", operand=total) if factor < 0 else total
+
+
+def strided(indices: tuple[TargetExpression, ...], shape: tuple[int, ...]) -> TargetExpression:
+    """The same position as that of ``flat``, of shifted indices."""
+    position: TargetExpression = number(0)
+    for index, stride in zip(indices, strides_of(shape), strict=True):
+        scaled = times(index, stride)
+        if position == number(0):
+            position = scaled
+        else:
+            position = Binary(operator="+", left=position, right=scaled)
+    return Resize(bits=32, value=position)
+
+
+def strides_of(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """How far apart neighbors along each dimension are, in row-major order."""
+    return tuple(prod(shape[at + 1 :]) for at in range(len(shape)))
 
 
 def flat(indices: tuple[TargetExpression, ...], shape: tuple[int, ...]) -> TargetExpression:

@@ -29,7 +29,7 @@ MOST_TOKENS = 1 << 16
 
 LIBRARY = (
     *("fifo", "adjustable_fifo", "delay", "multiply", "accumulate", "CCU2C", "MULT18X18D"),
-    *("operators", "floats", "stalls", "testbench", "top", "chip", "ecp5_cells", "ecp5_models"),
+    *("operators", "floats", "stalls", "testbench", "top", "chip", "ecp5_primitives"),
     *("image", "judge", "last_cycle", "later_cycle", "self_test", "serial", "board"),
 )
 """Modules and packages that are the same in every design."""

@@ -86,7 +86,6 @@ def sources_of(job: ChipJob) -> Sources:
     check_self_test(job.graph)
     technology = find_technology(job.part.technology)
     files = dict(chip_files(job.graph, job.times, technology))
-    del files["chip.sv"]  # a self test starts the design itself
     top = top_of(job.graph, job.times, technology)
     images = memory_images(job.graph, job.arrays)
     test = self_test(top, job.times, images, job.parameters)
