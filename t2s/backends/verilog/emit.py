@@ -20,6 +20,7 @@ from t2s.core.ops import C_FUNCTIONS
 from t2s.graph.graph import Graph
 
 _LIBRARY = Path(__file__).parent / "library"
+_FLOATS = ("float_parts.sv", "float_add.sv", "float_multiply.sv")
 _LAST = ("floats.cpp", "main.cpp")
 _OF_EACH_FUNCTION = {
     "  // functions of C": (
@@ -93,7 +94,7 @@ def chip_files(graph: Graph, times: DeviceTimes, technology: Technology) -> Mapp
 
 def _library(technology: Technology, primitives: tuple[str, ...]) -> dict[str, str]:
     """The modules of the library that a chip has."""
-    files = {name: _text(name) for name in (*primitives, "fifo.sv", "delay.sv")}
+    files = {name: _text(name) for name in (*primitives, "fifo.sv", "delay.sv", *_FLOATS)}
     return files | {name: _text(place) for name, place in technology.library.items()}
 
 

@@ -19,6 +19,9 @@ module float_add #(
   // the larger operand, and by how much the smaller one is shifted
   logic swap;
   logic [31:0] larger, smaller;
+  logic [7:0] left_exponent, right_exponent;  // that of subnormal numbers is 1
+  assign left_exponent = left[30:23] | 8'(left[30:23] == 0);
+  assign right_exponent = right[30:23] | 8'(right[30:23] == 0);
   assign swap = left[30:0] < right[30:0];
   assign larger = swap ? right : left;
   assign smaller = swap ? left : right;
@@ -33,8 +36,9 @@ module float_add #(
     order.smaller_fraction = smaller[22:0];
     order.larger_hidden = larger[30:23] != 0;
     order.smaller_hidden = smaller[30:23] != 0;
-    order.exponent = larger[30:23] | 8'(larger[30:23] == 0);
-    order.distance = order.exponent - (smaller[30:23] | 8'(smaller[30:23] == 0));
+    order.exponent = swap ? right_exponent : left_exponent;
+    // both differences, so that none waits for the comparison
+    order.distance = swap ? right_exponent - left_exponent : left_exponent - right_exponent;
     order.sign = larger[31];
     order.subtract = left[31] ^ right[31];
     order.infinite = &larger[30:23];
@@ -80,7 +84,7 @@ module float_add #(
 
   // the sum of what is aligned
   typedef struct packed {
-    logic [27:0] total;
+    logic [27:0] total, limit;
     logic [7:0] exponent;
     logic sign, subtract, invalid, infinite;
   } added_t;
@@ -89,6 +93,8 @@ module float_add #(
     // one carry chain: the complement of what is subtracted, and a carry into its last place
     add.total = 28'(({1'b0, aligned.larger, 1'b1}
       + {aligned.subtract, {27{aligned.subtract}} ^ aligned.smaller, aligned.subtract}) >> 1);
+    // a 1 where the shift of a subnormal sum ends
+    add.limit = aligned.exponent < 28 ? 28'h8000000 >> aligned.exponent[4:0] : '0;
     add.exponent = aligned.exponent;
     add.sign = aligned.sign;
     add.subtract = aligned.subtract;
@@ -108,10 +114,12 @@ module float_add #(
   } counted_t;
   counted_t count, counted;
   logic [4:0] zeros;
-  leading_zeros #(.WIDTH(28)) of_total (.value(added.total), .zeros);
+  leading_zeros #(.WIDTH(28)) of_total (
+    .value(added.total | added.limit), .zeros
+  );
   always_comb begin
     count.total = added.total;
-    count.shift = 8'(zeros) < added.exponent ? zeros : added.exponent[4:0];
+    count.shift = zeros;
     count.exponent = 9'(added.exponent) + 9'd1;
     count.sign = added.sign && !(added.subtract && added.total == 0);
     count.invalid = added.invalid;

@@ -27,6 +27,7 @@ module float_multiply #(
   // operands: `one` may be subnormal, and is shifted
   typedef struct packed {
     logic [BITS-1:0] one, other;
+    logic [$clog2(BITS)-1:0] zeros;
     logic [9:0] exponent;
     logic sign, invalid, infinite;
   } operands_t;
@@ -37,8 +38,13 @@ module float_multiply #(
   assign right_normal = right[30:23] != 0;
   assign left_digits = {left_normal, left[22-:WIDE]};
   assign right_digits = {right_normal, right[22-:WIDE]};
+  logic [BITS-1:0] one;
+  logic [$clog2(BITS)-1:0] zeros;
+  assign one = left_normal ? right_digits : left_digits;
+  leading_zeros #(.WIDTH(BITS)) of_one (.value(one), .zeros);
   always_comb begin
-    take.one = left_normal ? right_digits : left_digits;
+    take.one = one;
+    take.zeros = zeros;
     take.other = left_normal ? left_digits : right_digits;
     // that of the first digit of the product, which is 1 or 0
     take.exponent = {2'b00, left[30:23]} + {2'b00, right[30:23]} - 10'd126
@@ -51,23 +57,45 @@ module float_multiply #(
   optional_register #(.WIDTH($bits(operands_t)), .PRESENT(STAGES >= 7)) of_operands (
     .clock, .now(take), .later(taken)
   );
-  logic [$clog2(BITS)-1:0] zeros;
-  leading_zeros #(.WIDTH(BITS)) of_one (.value(taken.one), .zeros);
   logic [BITS-1:0] shifted;
-  assign shifted = taken.one << zeros;
+  assign shifted = taken.one << taken.zeros;
 
   // the multipliers, and beside them the other parts of the number
   typedef struct packed {
     logic [9:0] exponent;
     logic sign, invalid, infinite;
+  } ahead_t;
+  ahead_t ahead, known;
+  typedef struct packed {
+    logic [8:0] exponent;  // from 1 to 256
+    logic [5:0] down;  // how far the product is shifted to be subnormal; 32 is all of it
+    logic normal;  // whether a zero in front may be shifted out
+    logic sign, invalid, infinite;
   } parts_t;
-  parts_t ahead, beside;
+  parts_t parts, beside;
   logic [2*BITS-1:0] digits;
   assign ahead = '{
-    exponent: taken.exponent - 10'(zeros),
+    exponent: taken.exponent - 10'(taken.zeros),
     sign: taken.sign, invalid: taken.invalid, infinite: taken.infinite
   };
-  pipeline_registers #(.WIDTH($bits(parts_t)), .CYCLES(INSIDE)) of_parts (.clock, .now(ahead), .later(beside));
+  optional_register #(.WIDTH($bits(ahead_t)), .PRESENT(INSIDE >= 2)) of_exponent (
+    .clock, .now(ahead), .later(known)
+  );
+  logic signed [9:0] exponent;
+  logic signed [9:0] below;
+  assign exponent = known.exponent;
+  assign below = 10'sd1 - exponent;
+  always_comb begin
+    parts.exponent = exponent < 1 ? 9'd1 : exponent > 256 ? 9'd256 : exponent[8:0];
+    parts.down = exponent >= 1 ? 6'd0 : below > 31 ? 6'd32 : below[5:0];
+    parts.normal = exponent > 1;
+    parts.sign = known.sign;
+    parts.invalid = known.invalid;
+    parts.infinite = known.infinite;
+  end
+  pipeline_registers #(
+    .WIDTH($bits(parts_t)), .CYCLES(INSIDE >= 2 ? INSIDE - 1 : 1)
+  ) of_parts (.clock, .now(parts), .later(beside));
   if (HIGH == 0) begin : narrow
     logic signed [2*BITS+1:0] all;
     multiply #(.LEFT(BITS + 1), .RIGHT(BITS + 1), .STAGES(INSIDE)) of_all (
@@ -117,34 +145,30 @@ module float_multiply #(
     logic sign, invalid, infinite;
   } placed_t;
   placed_t place, placed;
-  logic signed [9:0] exponent;
   logic first;
   logic [47:0] whole;
-  logic [9:0] down;
   logic [25:0] near;
   logic [25:0] gone [5];  // bits that have left, for each step of the shift
-  assign exponent = added.parts.exponent;
   if (BITS == 24) begin : full
     assign whole = added.digits;
   end else begin : filled
     assign whole = {added.digits, {(48 - 2 * BITS){1'b0}}};
   end
-  assign first = !whole[47] && exponent > 1;
-  assign down = exponent < 1 ? 10'd1 - exponent : '0;
+  assign first = !whole[47] && added.parts.normal;
   always_comb begin
     near = first ? whole[46:21] : whole[47:22];
     for (int at = 4; at >= 0; at--) begin
-      gone[at] = down[at] ? near & 26'((32'd1 << (1 << at)) - 1) : '0;
-      if (down[at]) near = near >> (1 << at);
+      gone[at] = added.parts.down[at] ? near & 26'((32'd1 << (1 << at)) - 1) : '0;
+      if (added.parts.down[at]) near = near >> (1 << at);
     end
     place.number = near;
     place.rest = whole[20:0] != 0 || (!first && whole[21]) || gone[0] != 0 || gone[1] != 0
       || gone[2] != 0 || gone[3] != 0 || gone[4] != 0;
-    if (down[9:5] != 0) begin
+    if (added.parts.down[5]) begin
       place.number = '0;
       place.rest = 1'b1;
     end
-    place.exponent = exponent < 1 ? 9'd1 : exponent > 255 ? 9'd255 : 9'(exponent) - 9'(first);
+    place.exponent = added.parts.exponent - 9'(first);
     place.sign = added.parts.sign;
     place.invalid = added.parts.invalid;
     place.infinite = added.parts.infinite;

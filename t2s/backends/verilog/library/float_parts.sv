@@ -16,26 +16,30 @@ module optional_register #(
   end
 endmodule
 
-// How many zeros are ahead the first 1; WIDTH - 1 or more if there is none.
+// How many zeros are before the first 1 of up to 32 bits; any number if there is none.
 module leading_zeros #(
   parameter int WIDTH = 24
 ) (
   input logic [WIDTH-1:0] value,
   output logic [$clog2(WIDTH)-1:0] zeros
 );
-  // halves, quarters, ...: whether the first one of two is all zeros chooses between them
-  localparam int LEVELS = $clog2(WIDTH);
-  logic [(1<<LEVELS)-1:0] window [LEVELS+1];
-  assign window[LEVELS] = {value, {((1 << LEVELS) - WIDTH){1'b1}}};
-  for (genvar level = LEVELS - 1; level >= 0; level--) begin : halves
-    localparam int HALF = 1 << level;
-    logic none;
-    assign none = window[level+1][2*HALF-1:HALF] == 0;
-    assign zeros[level] = none;
-    assign window[level] = (1 << LEVELS)'(
-      none ? window[level+1][HALF-1:0] : window[level+1][2*HALF-1:HALF]
-    );
+  // groups of four, of which the first that is not zero is chosen
+  logic [31:0] digits;
+  logic [7:0] none;
+  logic [1:0] inside_group [8];
+  logic [4:0] found;
+  assign digits = 32'(value) << (32 - WIDTH);
+  for (genvar at = 0; at < 8; at++) begin : groups
+    logic [3:0] group;
+    assign group = digits[31-4*at-:4];
+    assign none[at] = group == 0;
+    assign inside_group[at] = {group[3:2] == 0, !group[3] && (group[2] || !group[1])};
   end
+  assign found[4] = &none[3:0];
+  assign found[3] = found[4] ? &none[5:4] : &none[1:0];
+  assign found[2] = none[{found[4:3], 1'b0}];
+  assign found[1:0] = inside_group[found[4:2]];
+  assign zeros = found[$clog2(WIDTH)-1:0];
 endmodule
 
 // A number from its parts, rounded to nearest, ties to even; an exponent that is too large is
