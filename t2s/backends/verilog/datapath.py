@@ -247,9 +247,7 @@ class Datapath:
         )
         return product
 
-    def _float_result(
-        self, module: FloatModule, expr: Apply, stage: int, feeding: bool
-    ) -> str:
+    def _float_result(self, module: FloatModule, expr: Apply, stage: int, feeding: bool) -> str:
         """A module for each lane, with all registers but perhaps the last."""
         operands = []
         for stem, value in zip(("left", "right"), expr.operands, strict=True):
