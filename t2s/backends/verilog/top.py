@@ -32,6 +32,7 @@ LIBRARY = (
     *("operators", "floats", "stalls", "testbench", "top", "chip", "ecp5_cells", "ecp5_models"),
     *("float_parts", "float_add", "float_multiply", "float_round", "leading_zeros"),
     *("optional_register", "pipeline_registers"),
+    *("banks", "input_bank", "output_bank", "wishbone", "slave"),
     *("image", "judge", "last_cycle", "later_cycle", "self_test", "serial", "board"),
 )
 """Modules and packages that are the same in every design."""

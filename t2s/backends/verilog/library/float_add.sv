@@ -17,14 +17,15 @@ module float_add #(
   output logic [31:0] sum
 );
   // the larger operand, and by how much the smaller one is shifted
-  logic swap;
-  logic [31:0] larger, smaller;
+  logic swap, later;  // the right operand is larger; its exponent is
+  logic left_normal, right_normal;
   logic [7:0] left_exponent, right_exponent;  // that of subnormal numbers is 1
-  assign left_exponent = left[30:23] | 8'(left[30:23] == 0);
-  assign right_exponent = right[30:23] | 8'(right[30:23] == 0);
+  assign left_normal = left[30:23] != 0;
+  assign right_normal = right[30:23] != 0;
+  assign left_exponent = left[30:23] | 8'(!left_normal);
+  assign right_exponent = right[30:23] | 8'(!right_normal);
   assign swap = left[30:0] < right[30:0];
-  assign larger = swap ? right : left;
-  assign smaller = swap ? left : right;
+  assign later = left[30:23] < right[30:23];
   typedef struct packed {
     logic [22:0] fraction, smaller_fraction;
     logic [7:0] exponent, distance;
@@ -32,18 +33,18 @@ module float_add #(
   } ordered_t;
   ordered_t order, ordered;
   always_comb begin
-    order.fraction = larger[22:0];
-    order.smaller_fraction = smaller[22:0];
-    order.larger_hidden = larger[30:23] != 0;
-    order.smaller_hidden = smaller[30:23] != 0;
-    order.exponent = swap ? right_exponent : left_exponent;
-    // both differences, so that none waits for the comparison
-    order.distance = swap ? right_exponent - left_exponent : left_exponent - right_exponent;
-    order.sign = larger[31];
+    order.fraction = swap ? right[22:0] : left[22:0];
+    order.smaller_fraction = swap ? left[22:0] : right[22:0];
+    order.sign = swap ? right[31] : left[31];
+    // exponents, both differences too, do not wait for the comparison of fractions
+    order.larger_hidden = left_normal || right_normal;
+    order.smaller_hidden = later ? left_normal : right_normal;
+    order.exponent = later ? right_exponent : left_exponent;
+    order.distance = later ? right_exponent - left_exponent : left_exponent - right_exponent;
     order.subtract = left[31] ^ right[31];
-    order.infinite = &larger[30:23];
-    order.invalid = order.infinite
-      && (larger[22:0] != 0 || (&smaller[30:23] && order.subtract));
+    order.infinite = &left[30:23] || &right[30:23];
+    order.invalid = (&left[30:23] && left[22:0] != 0) || (&right[30:23] && right[22:0] != 0)
+      || (&left[30:23] && &right[30:23] && order.subtract);
   end
   optional_register #(.WIDTH($bits(ordered_t)), .PRESENT(STAGES >= 2)) of_order (
     .clock, .now(order), .later(ordered)
