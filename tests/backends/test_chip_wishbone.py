@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -15,10 +14,11 @@ import t2s
 from t2s.backends.verilog.flow import toolchain
 from t2s.backends.verilog.flow.flow import Memory, Sources, sources_of
 from t2s.backends.verilog.technology import find_technology
-from t2s.backends.verilog.verilator import find_tools, verilator_available
+from t2s.backends.verilog.verilator import verilator_available
 from t2s.core.errors import UserError
 from t2s.core.ops import Array
 from tests.backends.test_chip_flow import PART, job, product, stencil, vectors
+from tests.backends.verilated import build_around
 
 pytestmark = pytest.mark.verilator
 needs_verilator = pytest.mark.skipif(
@@ -30,9 +30,9 @@ needs_verilator = pytest.mark.skipif(
 _HOST = """
 #include <cstdio>
 #include <cstdlib>
-#include "Vslave.h"
+#include "Vmodule.h"
 int main(int count, char **arguments) {
-  Vslave slave;
+  Vmodule slave;
   unsigned state = std::atoi(arguments[1]) * 2654435761u + 1;
   auto step = [&] { slave.clock = 0; slave.eval(); slave.clock = 1; slave.eval(); };
   auto pause = [&] {
@@ -79,22 +79,15 @@ int main(int count, char **arguments) {
 """
 
 
-def build_host(sources: Sources, folder: Path) -> Path:
+def build_host(sources: Sources, folder: Path, runtime: Path) -> Path:
     """The program of the host and the slave."""
-    tools = find_tools()
-    assert not isinstance(tools, str)
     technology = find_technology(PART.technology)
     library = Path(toolchain.__file__).parents[1] / "library"
     models = {name: (library / name).read_text() for name in technology.models}
-    for name, text in {**sources.files, **models, "host.cpp": _HOST}.items():
+    for name, text in {**sources.files, **models}.items():
         (folder / name).write_text(text)
     read = [*models, *(name for name in sources.read if name not in technology.cells)]
-    command = [str(tools.verilator), "-Wno-fatal", "--cc", "--exe", "--build", "--prefix", "Vslave"]
-    command += ["-CFLAGS", "-O0"]
-    command += ["--top-module", sources.top, *read, "host.cpp"]
-    environment = {**os.environ, "VERILATOR_ROOT": str(tools.root)} if tools.told else None
-    subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
-    return folder / "obj_dir" / "Vslave"
+    return build_around(sources.top, read, _HOST, folder, runtime)
 
 
 def first_words(sources: Sources) -> dict[str, int]:
@@ -128,12 +121,12 @@ def patterns(values: Array) -> list[int]:
         pytest.param(stencil, marks=pytest.mark.slow),
     ],
 )
-def test_values_and_cycles(define: Any, tmp_path: Path) -> None:
+def test_values_and_cycles(define: Any, tmp_path: Path, runtime: Path) -> None:
     """Two runs with other inputs in between, for 20 seeds of pauses of the host."""
     func = define()
     chosen, cycles = job(func, memory=Memory.WISHBONE)
     sources = sources_of(chosen)
-    host, words = build_host(sources, tmp_path), first_words(sources)
+    host, words = build_host(sources, tmp_path, runtime), first_words(sources)
     inputs = [tensor for tensor in chosen.graph.tensors if tensor.role.value == "input"]
     (output,) = (tensor for tensor in chosen.graph.tensors if tensor.role.value == "output")
     random = np.random.default_rng(1)
@@ -156,9 +149,9 @@ def test_values_and_cycles(define: Any, tmp_path: Path) -> None:
 
 
 @needs_verilator
-def test_errors_on_the_bus(tmp_path: Path) -> None:
+def test_errors_on_the_bus(tmp_path: Path, runtime: Path) -> None:
     sources = sources_of(job(product(), memory=Memory.WISHBONE)[0])
-    host, words = build_host(sources, tmp_path), first_words(sources)
+    host, words = build_host(sources, tmp_path, runtime), first_words(sources)
     A, C = words["TENSOR_A"], words["TENSOR_C"]
     assert talk(host, ["r 0", "r 1", f"r {C}"], 0) == ["0", "0", "0"]  # nothing has run
     assert talk(host, [f"r {A}"], 0) == ["error"]  # inputs are only written

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import warnings
 from collections.abc import Callable
@@ -22,13 +21,14 @@ from t2s.backends.verilog.flow.netlist import netlist_model
 from t2s.backends.verilog.flow.parts import PARTS
 from t2s.backends.verilog.limits import largest
 from t2s.backends.verilog.technology import ECP5, GENERIC, Technology
-from t2s.backends.verilog.verilator import build_files, find_tools, verilator_available
+from t2s.backends.verilog.verilator import build_files, verilator_available
 from t2s.core.ops import Array, Op
 from t2s.core.types import BFloat, Float, Int, Type
 from t2s.driver.hardware import device_times
 from t2s.driver.synthesize import differences
 from t2s.simulator.devices import DEVICES, Device, TypeFamily
 from t2s.simulator.program.build import build_program
+from tests.backends.verilated import build_around
 
 pytestmark = [
     pytest.mark.verilator,
@@ -53,9 +53,9 @@ SPECIAL = np.array([m | s for m in _MAGNITUDES for s in (0, 0x80000000)], np.uin
 _MAIN = """
 #include <cstdint>
 #include <cstdio>
-#include "Vcore.h"
+#include "Vmodule.h"
 int main() {
-  Vcore core;
+  Vmodule core;
   FILE *in = std::fopen("operands.bin", "rb"), *out = std::fopen("results.bin", "wb");
   std::uint32_t pair[2];
   auto step = [&] { core.clock = 0; core.eval(); core.clock = 1; core.eval(); };
@@ -80,28 +80,29 @@ def run_core(
     left: Array,
     right: Array,
     folder: Path,
+    runtime: Path,
     *,
     stages: int,
     technology: Technology = GENERIC,
     **parameters: int,
 ) -> Array:
     """The results of a module for pairs of patterns, one pair in each cycle."""
-    tools = find_tools()
-    assert not isinstance(tools, str)
     np.stack([left, right], axis=1).astype(np.uint32).tofile(folder / "operands.bin")
     result = {"float_add": "sum", "float_multiply": "product"}[module]
     cycles = stages if parameters.get("OUTPUT", 1) else stages - 1
     main = _MAIN.replace("RESULT", result).replace("CYCLES", str(cycles))
-    (folder / "main.cpp").write_text(main)
     sources = [LIBRARY / name for name in technology.models]
     sources += [LIBRARY / technology.library["multiply.sv"], LIBRARY / "float_parts.sv"]
-    command = [str(tools.verilator), "-Wno-fatal", "--cc", "--exe", "--build", "-CFLAGS", "-O2"]
-    command += ["--prefix", "Vcore", "--top-module", module, f"-GSTAGES={stages}"]
-    command += [f"-G{name}={value}" for name, value in parameters.items()]
-    command += [*map(str, sources), str(LIBRARY / f"{module}.sv"), "main.cpp"]
-    environment = {**os.environ, "VERILATOR_ROOT": str(tools.root)} if tools.told else None
-    subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
-    subprocess.run([str(folder / "obj_dir" / "Vcore")], cwd=folder, check=True)
+    program = build_around(
+        module,
+        [*map(str, sources), str(LIBRARY / f"{module}.sv")],
+        main,
+        folder,
+        runtime,
+        parameters=[f"-GSTAGES={stages}", *(f"-G{n}={value}" for n, value in parameters.items())],
+        optimize=len(left) > 1_000_000,
+    )
+    subprocess.run([str(program)], cwd=folder, check=True)
     return np.fromfile(folder / "results.bin", np.uint32)
 
 
@@ -145,11 +146,13 @@ CORES = {
 }
 
 
-def check(core: str, count: int, stages: int, folder: Path, technology: Technology) -> None:
+def check(
+    core: str, count: int, stages: int, folder: Path, runtime: Path, technology: Technology
+) -> None:
     module, parameters = CORES[core]
     left, right = operands(count, stages, "bfloat16" in core)
     found = run_core(
-        module, left, right, folder, stages=stages, technology=technology, **parameters
+        module, left, right, folder, runtime, stages=stages, technology=technology, **parameters
     )
     expected = wanted(module, left, right)
     wrong = np.flatnonzero(found != expected)
@@ -159,31 +162,33 @@ def check(core: str, count: int, stages: int, folder: Path, technology: Technolo
 
 
 @pytest.mark.parametrize("core", CORES)
-def test_a_hundred_thousand(core: str, tmp_path: Path) -> None:
-    check(core, 100_000, 6, tmp_path, ECP5)
+def test_a_hundred_thousand(core: str, tmp_path: Path, runtime: Path) -> None:
+    check(core, 100_000, 6, tmp_path, runtime, ECP5)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("core", CORES)
-def test_ten_million(core: str, tmp_path: Path) -> None:
-    check(core, 10_000_000, 5, tmp_path, GENERIC)
+def test_ten_million(core: str, tmp_path: Path, runtime: Path) -> None:
+    check(core, 10_000_000, 5, tmp_path, runtime, GENERIC)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("technology", [ECP5, GENERIC], ids=lambda t: t.name)
 @pytest.mark.parametrize("stages", [2, 3, 4, 5, 6, 7])
 @pytest.mark.parametrize("core", CORES)
-def test_all_stages(core: str, stages: int, technology: Technology, tmp_path: Path) -> None:
+def test_all_stages(
+    core: str, stages: int, technology: Technology, tmp_path: Path, runtime: Path
+) -> None:
     if stages <= 6 or core != "add":
-        check(core, 20_000, stages, tmp_path, technology)
+        check(core, 20_000, stages, tmp_path, runtime, technology)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("core", ["add", "multiply"])
-def test_the_last_register_may_be_another_one(core: str, tmp_path: Path) -> None:
+def test_the_last_register_may_be_another_one(core: str, tmp_path: Path, runtime: Path) -> None:
     module, _ = CORES[core]
     left, right = operands(1000, 1, narrow=False)
-    found = run_core(module, left, right, tmp_path, stages=4, OUTPUT=0)
+    found = run_core(module, left, right, tmp_path, runtime, stages=4, OUTPUT=0)
     assert np.array_equal(found, wanted(module, left, right))
 
 
@@ -359,9 +364,9 @@ def test_integers_have_no_floating_point_modules() -> None:
     assert not any(name.startswith("float") for name in chip_files(program.graph, times, ECP5))
 
 
-def test_orders_signs_and_roundings(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_orders_signs_and_roundings() -> None:
     """What is logic of the bits, against numpy, on special numbers."""
-    del tmp_path
     both = np.array(list(pairs_of(SPECIAL[::3], SPECIAL[1::2])), np.uint32).view(np.float32)
     left, right = np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
     a, b = t2s.ImageParam(Float(32), 1, name="a"), t2s.ImageParam(Float(32), 1, name="b")
