@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from t2s.simulator.random_stalls import RandomStalls
     from t2s.simulator.report.result import SimResult
 
-MEMORIES = ("bram",)
+MEMORIES = ("bram", "wishbone")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +190,8 @@ def synthesize(
         one.
     inputs: what is in its memories; without, integers that are made up, always the same ones.
     memory: ``"bram"``, block RAM of the FPGA: a self test, which compares all results with those of
-        the simulator and shows the cycles of its run.
+        the simulator and shows the cycles of its run; or ``"wishbone"``, block RAM that a host
+        fills and reads over a Wishbone bus, on which it starts the design, too.
     board: ``"ulx3s"`` or ``"colorlight-i5"``: pins, lights, a serial port, and a bitstream.
     clock_mhz: what place and route aims for; 150 without.
     directory: the folder for all files; nothing is left there if a step fails.
@@ -205,7 +206,7 @@ def synthesize(
     ``ChipError`` for a tool that is missing, fails, or takes too long.
     """
     from t2s.backends.verilog.flow.critical import critical_path
-    from t2s.backends.verilog.flow.flow import ChipJob, build, check_self_test
+    from t2s.backends.verilog.flow.flow import ChipJob, Memory, build, check_memory
     from t2s.driver.simulate import simulate
     from t2s.simulator.devices import DEVICES, find_device
     from t2s.simulator.program.build import build_program
@@ -221,6 +222,14 @@ def synthesize(
             expected=", ".join(MEMORIES),
             given=repr(memory),
         )
+    if memory == "wishbone" and board is not None:
+        raise UserError(
+            "a slave of a bus has no pins of a board",
+            location=user_location(),
+            expected="part= alone: the files in the folder are for a system with a host, as LiteX "
+            "makes",
+            given=f"board={board!r}",
+        )
     number = as_int(seed)
     if number is None or number < 0:
         raise UserError(
@@ -229,7 +238,7 @@ def synthesize(
     resolved = design_of(design)
     graph = resolved.only_stage(inputs, "synthesize").graph
     verify_graph(graph)
-    check_self_test(graph)
+    check_memory(graph, Memory(memory))
     target = _with_blocks(DEVICES[fpga.name] if device is None else find_device(device), fpga)
     _check_fits(graph, target, fpga)
     given = _made_up(graph) if inputs is None else dict(inputs)
@@ -242,6 +251,7 @@ def synthesize(
         times=times,
         arrays={**given, **simulated.outputs},
         parameters=program.parameters,
+        memory=Memory(memory),
         part=fpga,
         board=on_board,
         clock_mhz=clock,

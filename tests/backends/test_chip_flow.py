@@ -18,7 +18,7 @@ import t2s
 from t2s.backends.verilog.emit import chip_files
 from t2s.backends.verilog.flow import netlist, toolchain
 from t2s.backends.verilog.flow.critical import critical_path
-from t2s.backends.verilog.flow.flow import ChipJob, Sources, sources_of
+from t2s.backends.verilog.flow.flow import ChipJob, Memory, Sources, sources_of
 from t2s.backends.verilog.flow.parts import PARTS
 from t2s.backends.verilog.flow.routing import Hop, read_report
 from t2s.backends.verilog.flow.toolchain import ChipError
@@ -88,7 +88,9 @@ def random_inputs(func: t2s.Func) -> dict[str, Any]:
     }
 
 
-def job(func: t2s.Func, device: Device = DEVICES[PART.name]) -> tuple[ChipJob, int]:
+def job(
+    func: t2s.Func, device: Device = DEVICES[PART.name], memory: Memory = Memory.BRAM
+) -> tuple[ChipJob, int]:
     """The job of a chip, and its cycles in the simulator."""
     graph, inputs = t2s.lower(func), random_inputs(func)
     simulated = t2s.simulate(func, inputs, device=device)
@@ -98,6 +100,7 @@ def job(func: t2s.Func, device: Device = DEVICES[PART.name]) -> tuple[ChipJob, i
         times=device_times(program),
         arrays={**inputs, **simulated.outputs},
         parameters={},
+        memory=memory,
         part=PART,
         board=None,
         clock_mhz=150,

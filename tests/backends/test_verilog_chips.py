@@ -299,10 +299,10 @@ def test_what_a_chip_does_not_have() -> None:
             chip_files(graph, times, GENERIC)
         return str(caught.value).splitlines()[0]
 
-    floats = systolic_gemm(1, 1, 2, element=Float(32))
+    floats = systolic_gemm(1, 1, 2, element=Float(64))
     assert refused(floats, timing_of(floats)) == (
-        "the verilog backend cannot emit 'gemm': node 'C': it computes with floating-point "
-        "numbers, for which there are no operators yet"
+        "the verilog backend cannot emit 'gemm': node 'C': arithmetic of float64 is not available "
+        "on a chip: it computes with float32, to which bfloat16 can be converted"
     )
     endless = chain(3)
     times = timing_of(endless)

@@ -29,6 +29,7 @@ from t2s.backends.verilog.data_types import (
     suffix_of,
     width_of,
 )
+from t2s.backends.verilog.float_operators import BFLOAT16, FLOAT32
 from t2s.backends.verilog.verilog_ast import (
     Declaration,
     Element,
@@ -100,6 +101,11 @@ _FUNCTIONS = {
     Op.GREATER_EQUAL: "greater_equal",
     **C_FUNCTIONS,
 }
+_OF_PATTERNS = (
+    *(Op.NEGATE, Op.ABSOLUTE, Op.MINIMUM, Op.MAXIMUM),
+    *(Op.EQUAL, Op.NOT_EQUAL, Op.LESS, Op.LESS_EQUAL, Op.GREATER, Op.GREATER_EQUAL),
+)
+"""Operators on float32 that are logic of their bits."""
 _CARRYING = (Op.ADD, Op.SUBTRACT, Op.MULTIPLY)
 _INTEGER_ONLY = (Op.FLOOR_DIVIDE, Op.MODULO, Op.SHIFT_LEFT, Op.SHIFT_RIGHT)
 _CALLED = (*_INTEGER_ONLY, Op.MINIMUM, Op.MAXIMUM, Op.ABSOLUTE)
@@ -109,6 +115,11 @@ def unsupported_term(term: Term) -> str | None:
     """Why the backend does not support a node of an expression; ``None`` if it does."""
     match term:
         case Apply(operator=operator, operands=operands):
+            if operands[0].type.kind is Kind.BFLOAT:
+                return (
+                    f"there is no {operator.value!r} of {operands[0].type} in SystemVerilog: "
+                    "cast to float32, and its result back"
+                )
             if operands[0].type.is_float:
                 known = operator in _FUNCTIONS and operator not in _INTEGER_ONLY
             else:
@@ -116,6 +127,15 @@ def unsupported_term(term: Term) -> str | None:
                 known = operator in (*_PLAIN, *_CALLED, *others)
             if not known:
                 return f"there is no {operator.value!r} of {operands[0].type} in SystemVerilog yet"
+        case Cast(value=value, type=type) if Kind.BFLOAT in (value.type.kind, type.kind):
+            if {value.type.scalar, type.scalar} <= {FLOAT32, BFLOAT16}:
+                return None
+            return (
+                f"there is no conversion of {value.type} to {type} in SystemVerilog: "
+                "cast to float32 in between"
+            )
+        case ReduceLanes(value=value) if value.type.kind is Kind.BFLOAT:
+            return f"there is no sum of the lanes of {value.type} in SystemVerilog: cast to float32"
         case Const() | Index() | Parameter() | Local() | Select() | Cast():
             pass
         case Broadcast() | LaneNumbers() | ReduceLanes() | Insert():
@@ -234,6 +254,8 @@ INT64 = Type(Kind.INT, 64)
 
 def apply(operator: Op, type: Type, operands: tuple[TargetExpression, ...]) -> TargetExpression:
     """An operator on scalars of a type, or on one lane of it."""
+    if type == FLOAT32 and operator in _OF_PATTERNS:
+        return call(f"operators::{_FUNCTIONS[operator]}_f32", *operands)
     if type.is_float:
         return call(f"floats::t2s_{_FUNCTIONS[operator]}_{suffix_of(type)}", *operands)
     if operator in _CALLED:
@@ -273,6 +295,10 @@ def convert(value: TargetExpression, source: Type, target: Type) -> TargetExpres
 
 def _from_float(value: TargetExpression, source: Type, target: Type) -> TargetExpression:
     suffix = suffix_of(source)
+    if target.is_float and Kind.BFLOAT in (source.kind, target.kind):
+        return call(
+            "operators::round_b16" if target.kind is Kind.BFLOAT else "operators::widen_b16", value
+        )
     if target.is_float:
         return call(
             "floats::t2s_widen" if target.bits > source.bits else "floats::t2s_narrow", value
