@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         absolute,
         cast,
         ceil,
+        erf,
         exp,
         floor,
         fma,
@@ -84,6 +85,7 @@ __all__ = [
     "dram",
     "emit",
     "emulate",
+    "erf",
     "exp",
     "fit_depths",
     "floor",
@@ -122,7 +124,9 @@ _HOMES = {
     "driver.simulate": "cycles simulate",
     "driver.synthesize": "synthesize",
     "func.func": "ImageParam Param RDom Var variables",
-    "func.functions": "absolute cast ceil exp floor fma log maximum minimum rsqrt select sqrt tanh",
+    "func.functions": (
+        "absolute cast ceil erf exp floor fma log maximum minimum rsqrt select sqrt tanh"
+    ),
     "graph.graph": "Graph",
     "graph.network": "Network",
     "simulator.random_stalls": "RandomStalls",

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from benchmarks.fuseflow.__main__ import README, measured, page, stored_counts
 from benchmarks.fuseflow.models import (
@@ -15,14 +16,16 @@ from benchmarks.fuseflow.models import (
     KEPT,
     TEXTS,
     Decoder,
+    attention,
     fused,
+    inputs_of_attention,
     inputs_of_decoder,
     inputs_of_graph,
     inputs_of_images,
     mask,
     program,
 )
-from benchmarks.fuseflow.published import FUSIONS, GRAPHS, Graph, Images, points
+from benchmarks.fuseflow.published import FUSIONS, GRAPHS, LANES, Graph, Images, points
 from t2s import sparse
 from tests.sampling import sampled
 
@@ -48,12 +51,14 @@ def test_points() -> None:
 def test_the_page_is_what_the_command_writes() -> None:
     """From the counts of its last runs: nothing on it is typed by hand."""
     counts = stored_counts()
-    names = [point.name for point in points()]
+    names = [point.name for point in (*points(), *LANES)]
     assert list(counts) == [name for name in names if name in counts]
     assert README.read_text() == page(counts)
     for point in points():
         if not point.excluded and point.name in counts:
             assert abs(counts[point.name] / point.cycles - 1) < 0.12, point.name
+    for lanes in LANES:
+        assert abs(counts[lanes.name] / lanes.cycles - 1) < 0.001, lanes.name
 
 
 def test_masks_keep_the_blocks_of_the_figure() -> None:
@@ -129,7 +134,9 @@ def test_all_fusions_give_the_values_of_numpy(name: str) -> None:
 
 
 def to_dense(value: Any) -> Any:
-    return value.to_dense() if isinstance(value, sparse.SparseTensor) else value
+    if isinstance(value, sparse.SparseTensor):
+        return value.to_dense()
+    return value.toarray() if scipy.sparse.issparse(value) else value
 
 
 @pytest.mark.slow
@@ -144,7 +151,20 @@ def test_a_search_is_at_least_as_good_as_all_fusions(name: str) -> None:
     assert found.lower_bound <= found.cycles
 
 
-ATTENTION = """
+def test_attention_in_lanes() -> None:
+    """Each lane has the same work, so that what is not in lanes is all that keeps it from ideal."""
+    size = Decoder(sequence=64, width=64, heads=4, inner=64)
+    at = np.arange(size.sequence) // 16
+    inputs = inputs_of_attention(size, (abs(at[:, None] - at) <= 1).astype(np.float32))
+    one = attention(1, 1).simulate(inputs)
+    for rows, heads in ((2, 1), (1, 2), (4, 4)):
+        result = attention(rows, heads).simulate(inputs)
+        np.testing.assert_array_equal(result["O"], one["O"])
+        speedup = one.cycles / result.cycles
+        assert 0.94 * rows * heads < speedup <= rows * heads
+
+
+MASKED_ATTENTION = """
     P(h,s,t) = M(s,t) * Q(h,s,d) * K(h,t,d)
     A(h,s,t) = stored(softmax(t; P(h,s,t)))
     O(h,s,d) = A(h,s,t) * V(h,t,d)
@@ -160,7 +180,7 @@ def test_attention_takes_the_cycles_of_its_mask(block: int) -> None:
     inputs = {name: generator.standard_normal(shape, np.float32) for name in "QKV"}
     inputs["M"] = mask(GPT.sequence, block, KEPT[block])
     scores = GPT.heads * np.count_nonzero(inputs["M"])
-    cycles = sparse.program(ATTENTION, {"M": "ds"}).fuse("layer").cycles(inputs)
+    cycles = sparse.program(MASKED_ATTENTION, {"M": "ds"}).fuse("layer").cycles(inputs)
     assert 65 * scores <= cycles <= 1.01 * 65 * scores + 1e5
     assert cycles * 2.1 <= 806_101_226  # which FuseFlow publishes for scores at all pairs
 

@@ -14,8 +14,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from benchmarks.fuseflow.models import BATCH, DENSITY_OF_IMAGES, copies, fused, inputs
-from benchmarks.fuseflow.published import IMAGES, Point, points
+from benchmarks.fuseflow.models import (
+    BATCH,
+    DENSITY_OF_IMAGES,
+    GPT,
+    KEPT,
+    attention,
+    copies,
+    fused,
+    inputs,
+    inputs_of_attention,
+    mask,
+)
+from benchmarks.fuseflow.published import IMAGES, LANES, Lanes, Point, points
 
 README = Path(__file__).parent / "README.md"
 COUNTS = Path(__file__).parent / "counts.json"
@@ -40,17 +51,30 @@ times that of one decoder, since all twelve are equal.
 |---|---|---|---|---|---|---|
 """
 
+HEAD_OF_LANES = """
+Attention of GPT-3 in one graph on its own, with copies of what is in its loops over rows and heads
+[FuseFlow, Figure 15]: scores at all pairs, blocks of 64 in the mask.
 
-def measured(point: Point) -> int:
+| lanes for rows | lanes for heads | published | here | ratio |
+|---|---|---|---|---|
+"""
+
+
+def measured(point: Point | Lanes) -> int:
     """The cycles of a point."""
+    if isinstance(point, Lanes):
+        program = attention(point.rows, point.heads)
+        return program.cycles(inputs_of_attention(GPT, mask(GPT.sequence, 64, KEPT[64])))
     program = fused(point.model, point.fusion)
     operands = _inputs(point.model, point.data)
     # a limit far above what runs, since a block makes at most 2**30 firings without
     return copies(point.model) * program.simulate(operands, max_cycles=1 << 40).cycles
 
 
-def size(point: Point) -> float:
+def size(point: Point | Lanes) -> float:
     """About how many cycles the program of a point takes."""
+    if isinstance(point, Lanes):
+        return point.cycles
     if point.model == "autoencoder":
         images = IMAGES[point.data]
         return 2 * BATCH * DENSITY_OF_IMAGES * images.pixels * images.hidden
@@ -64,7 +88,16 @@ def _inputs(model: str, data: str) -> dict[str, Any]:
 
 def page(counts: Mapping[str, int]) -> str:
     """The table, with these counts by the names of points."""
-    return HEAD + "".join(f"{_row(point, counts.get(point.name))}\n" for point in points())
+    rows = [_row(point, counts.get(point.name)) for point in points()]
+    lanes = [_row_of_lanes(point, counts.get(point.name)) for point in LANES]
+    return HEAD + "".join(f"{row}\n" for row in rows) + HEAD_OF_LANES + "\n".join(lanes) + "\n"
+
+
+def _row_of_lanes(point: Lanes, found: int | None) -> str:
+    ours, ratio = (
+        ("not run", "") if found is None else (f"{found:,}", f"{found / point.cycles:.5f}")
+    )
+    return f"| {point.rows} | {point.heads} | {point.cycles:,} | {ours} | {ratio} |"
 
 
 def _row(point: Point, found: int | None) -> str:
@@ -91,14 +124,15 @@ def main() -> None:
     arguments = parser.parse_args()
     most = FAST if arguments.fast else MOST
     counts = stored_counts()
-    for point in points():
+    everything = [*points(), *LANES]
+    for point in everything:
         if size(point) > most or arguments.only not in point.name:
             continue
         began = time.process_time()
         found = counts[point.name] = measured(point)
         spent = time.process_time() - began
         print(f"{point.name:30}{found:18,}{found / point.cycles:8.3f}{spent:8.1f} s", flush=True)
-        in_order = {one.name: counts[one.name] for one in points() if one.name in counts}
+        in_order = {one.name: counts[one.name] for one in everything if one.name in counts}
         COUNTS.write_text(json.dumps(in_order, indent=1) + "\n")
         README.write_text(page(counts))
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from benchmarks.fuseflow.published import DECODERS, GRAPHS, IMAGES, Graph, Images
 from t2s import sparse
@@ -80,7 +81,15 @@ AUTOENCODER = """
     Y(b,i) = D(b,i) + bd(i)
 """
 
-DECODER = """
+ATTENTION = """
+    P(s,h,t) = Q(s,h,d) * K(t,h,d)
+    PM(s,h,t) = M(s,t) * P(s,h,t)
+    PS(s,h,t) = PM(s,h,t) * 0.125
+    A(s,h,t) = stored(softmax(t; PS(s,h,t)))
+    O(s,h,d) = A(s,h,t) * V(t,h,d)
+"""
+
+DECODER = f"""
     N1(s,e) = layernorm(e; X(s,e))
     Q1(s,h,d) = N1(s,e) * WQ(e,h,d)
     Q(s,h,d) = Q1(s,h,d) + bQ(h,d)
@@ -88,11 +97,7 @@ DECODER = """
     K(s,h,d) = K1(s,h,d) + bK(h,d)
     V1(s,h,d) = N1(s,e) * WV(e,h,d)
     V(s,h,d) = V1(s,h,d) + bV(h,d)
-    P(s,h,t) = Q(s,h,d) * K(t,h,d)
-    PM(s,h,t) = M(s,t) * P(s,h,t)
-    PS(s,h,t) = PM(s,h,t) * 0.125
-    A(s,h,t) = stored(softmax(t; PS(s,h,t)))
-    O(s,h,d) = A(s,h,t) * V(t,h,d)
+    {ATTENTION.strip()}
     U(s,e) = O(s,h,d) * WO(h,d,e)
     R(s,e) = (U(s,e) + bO(e)) + X(s,e)
     N2(s,e) = layernorm(e; R(s,e))
@@ -102,17 +107,19 @@ DECODER = """
     Y(s,e) = (F2(s,e) + b2(e)) + R(s,e)
 """
 
-ORDERS_OF_DECODERS = {
-    **{f"{name}1": "s,h,e,d" for name in "QKV"},
-    "K": "s,h,d",
-    "P": "s,h,d,t",
-    "PM": "s,h,t",
-}
-"""Loops that make everything row by row.
+ORDERS_OF_ATTENTION = {"P": "s,h,d,t", "PM": "s,h,t"}
+"""Loops that make scores row by row.
 
 A row of scores is the sum of rows of keys, one for each element of a query, at all coordinates; the
 mask takes its part of them behind that.
 """
+
+ORDERS_OF_DECODERS = {
+    **{f"{name}1": "s,h,e,d" for name in "QKV"},
+    "K": "s,h,d",
+    **ORDERS_OF_ATTENTION,
+}
+"""Loops that make everything row by row."""
 
 STORED_OF_DECODERS = {
     "none": (),
@@ -146,6 +153,17 @@ def fused(model: str, fusion: str) -> sparse.Program:
     made = program(model)
     stored = STORED_OF_DECODERS[fusion] if model == "GPT-3" else ()
     return (made.store(*stored) if stored else made).fuse(fusion)
+
+
+def attention(rows: int, heads: int) -> sparse.Program:
+    """The attention of a decoder in one graph, with lanes for its rows and for its heads."""
+    formats = {name: _FORMATS_OF_DECODERS[name] for name in ("K", "M", "PM")}
+    made = sparse.program(ATTENTION, formats=formats)
+    for name, order in ORDERS_OF_ATTENTION.items():
+        made = made.schedule(name, f"reorder({order})")
+    lanes = ((loop, count) for loop, count in (("s", rows), ("h", heads)) if count > 1)
+    dealt = " ".join(f"parallelize({loop},{count})" for loop, count in lanes)
+    return (made.schedule("O", dealt) if dealt else made).fuse("all")
 
 
 def copies(model: str) -> int:
@@ -186,15 +204,28 @@ def _weights(generator: np.random.Generator, shape: tuple[int, int], density: fl
     return np.where(kept, values, np.float32(0))
 
 
+def _large_weights(generator: np.random.Generator, shape: tuple[int, int], density: float) -> Any:
+    """The same without an array of all elements, which are 2**29 for the largest images."""
+    rows, columns = shape
+    step = max(1, (1 << 24) // columns)
+    blocks = []
+    for first in range(0, rows, step):
+        drawn = (min(step, rows - first), columns)
+        block = scipy.sparse.csr_matrix(generator.random(drawn, np.float32) < density, dtype="f4")
+        block.data = generator.standard_normal(block.nnz, np.float32)
+        blocks.append(block)
+    return scipy.sparse.vstack(blocks, format="csr")
+
+
 def inputs_of_images(images: Images, batch: int = BATCH) -> dict[str, Any]:
     """Images of pixels from 1 to 2, and the weights of an autoencoder."""
     generator = np.random.default_rng(0)
     pixels, hidden = images.pixels, images.hidden
     return {
         "X": generator.random((batch, pixels), np.float32) + np.float32(1),
-        "We": _weights(generator, (pixels, hidden), DENSITY_OF_IMAGES),
+        "We": _large_weights(generator, (pixels, hidden), DENSITY_OF_IMAGES),
         "be": generator.standard_normal(hidden, np.float32),
-        "Wd": _weights(generator, (hidden, pixels), DENSITY_OF_IMAGES),
+        "Wd": _large_weights(generator, (hidden, pixels), DENSITY_OF_IMAGES),
         "bd": generator.standard_normal(pixels, np.float32),
     }
 
@@ -213,6 +244,13 @@ def inputs_of_decoder(size: Decoder, pattern: Any) -> dict[str, Any]:
         for name, shape in shapes.items()
     }
     return {"M": pattern, **arrays}
+
+
+def inputs_of_attention(size: Decoder, pattern: Any) -> dict[str, Any]:
+    """Queries, keys and values of all heads, and a mask."""
+    generator = np.random.default_rng(0)
+    shape = (size.sequence, size.heads, size.width // size.heads)
+    return {"M": pattern, **{name: generator.standard_normal(shape, np.float32) for name in "QKV"}}
 
 
 def mask(length: int, block: int, kept: int) -> Any:

@@ -1,4 +1,4 @@
-"""The 48 published counts of FuseFlow, and which of them a model can be compared with.
+"""The published counts of FuseFlow, and which of them a model can be compared with.
 
 The counts are those that the artifact's plot of its main figure has as data.  Some contradict each
 other, or the closed forms of the loops that they are said to count; their points say why.
@@ -26,6 +26,31 @@ class Point:
     @property
     def name(self) -> str:
         return f"{self.model} {self.data} {self.fusion}"
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """A published count of attention with copies of what is in two of its loops.
+
+    Masks have blocks of 64; scores are made at all pairs.
+    """
+
+    rows: int
+    heads: int
+    cycles: int
+
+    @property
+    def name(self) -> str:
+        return f"attention in {self.rows} x {self.heads} lanes"
+
+
+LANES = (
+    Lanes(1, 1, 806_101_226),
+    Lanes(2, 1, 403_054_894),
+    Lanes(4, 1, 201_531_826),
+    Lanes(4, 4, 50_390_209),
+)
+"""Of the figure with one graph of attention on its own [FuseFlow, Figure 15]."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Runs what is emitted in a child process with a time limit."""
+"""Child processes with a time limit: compilers, emulators, simulators, synthesis."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Ended:
 @contextlib.contextmanager
 def written(files: Mapping[str, str]) -> Iterator[Path]:
     """A temporary folder with files, by their paths in it."""
-    with tempfile.TemporaryDirectory(prefix="t2s-emulate-") as temporary:
+    with tempfile.TemporaryDirectory(prefix="t2s-") as temporary:
         folder = Path(temporary)
         for path, text in files.items():
             (folder / path).parent.mkdir(exist_ok=True)

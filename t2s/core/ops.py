@@ -10,8 +10,9 @@ Meaning, where languages differ:
   as in Python; division by zero gives 0 and modulo zero gives 0.
 * ``MINIMUM(a, b)`` is ``b if b < a else a`` and ``MAXIMUM(a, b)`` is ``b if b > a else a``, also
   for NaN and signed zeros.
-* ``EXPONENTIAL``, ``LOGARITHM``, ``HYPERBOLIC_TANGENT`` and ``RECIPROCAL_SQUARE_ROOT`` of a type
-  narrower than float64 are computed in float64 and rounded once.
+* ``EXPONENTIAL``, ``LOGARITHM``, ``HYPERBOLIC_TANGENT``, ``ERROR_FUNCTION`` and
+  ``RECIPROCAL_SQUARE_ROOT`` of a type narrower than float64 are computed in float64 and rounded
+  once.
 * Shifts take the amount as an unsigned number: by the width of the type or more, and by a negative
   amount, no bit of the value is left (0, or -1 for a negative value shifted to the right).
 * ``FUSED_MULTIPLY_ADD(a, b, c)`` is ``a * b + c``, rounded once; of types narrower than float32 it
@@ -149,6 +150,7 @@ class Op(Enum):
     EXPONENTIAL = "exp"
     LOGARITHM = "log"
     HYPERBOLIC_TANGENT = "tanh"
+    ERROR_FUNCTION = "erf"
     FLOOR = "floor"
     CEILING = "ceil"
     EQUAL = "=="
@@ -288,6 +290,7 @@ OPERATORS: Mapping[Op, OperatorInfo] = MappingProxyType(
         Op.EXPONENTIAL: _c_function("exp", _exponential_of),
         Op.LOGARITHM: _c_function("log", _logarithm_of),
         Op.HYPERBOLIC_TANGENT: _c_function("tanh", math.tanh),
+        Op.ERROR_FUNCTION: _c_function("erf", math.erf),
         Op.FLOOR: OperatorInfo(arity=1, operands=Operands.FLOAT, evaluate=np.floor),
         Op.CEILING: OperatorInfo(arity=1, operands=Operands.FLOAT, evaluate=np.ceil),
         Op.EQUAL: _compare(np.equal, Operands.ANY),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +28,13 @@ if TYPE_CHECKING:
     from t2s.backends.base import DeviceTimes
     from t2s.backends.verilog.flow.critical import CriticalPath
     from t2s.backends.verilog.flow.parts import Board, Part
-    from t2s.backends.verilog.verilator import HardwareResult
+    from t2s.backends.verilog.verilator import HardwareModel, HardwareResult
     from t2s.simulator.devices import Device
     from t2s.simulator.program.sim_program import SimProgram
     from t2s.simulator.random_stalls import RandomStalls
     from t2s.simulator.report.result import SimResult
 
-MEMORIES = ("bram",)
+MEMORIES = ("bram", "wishbone")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +137,6 @@ class Chip:
         Raises ``ChipError`` and ``VerilationError`` if a tool is missing or fails.
         """
         from t2s.backends.base import Stalling
-        from t2s.backends.verilog.flow.netlist import netlist_model
         from t2s.driver.simulate import simulate
         from t2s.simulator.program.build import build_program
         from t2s.simulator.random_stalls import check_stalls
@@ -143,20 +145,27 @@ class Chip:
         stalling = None if stalls is None else Stalling(seed=stalls.seed, one_in=stalls.one_in)
         simulated = simulate(self.graph, inputs, device=self.device, stalls=stalls)
         program = build_program(self.graph, self.device, inputs, _scalars(self.graph, inputs))
-        with tempfile.TemporaryDirectory(prefix="t2s-netlist-") as folder:
-            model = netlist_model(self.graph, self.times, self.part, Path(folder), self.time_limit)
-            netlist = model.run(
-                self.times,
-                program.inputs,
-                program.parameters,
-                stalling=stalling,
-                time_limit=self.time_limit,
-            )
+        netlist = self._netlist.run(
+            self.times,
+            program.inputs,
+            program.parameters,
+            stalling=stalling,
+            time_limit=self.time_limit,
+        )
         return Verification(
             netlist=netlist,
             simulated=simulated,
             differences=tuple(differences(program, netlist, simulated)),
         )
+
+    @cached_property
+    def _netlist(self) -> HardwareModel:
+        """The simulation of the netlist, in a folder that lasts as long as the chip does."""
+        from t2s.backends.verilog.flow.netlist import netlist_model
+
+        folder = Path(tempfile.mkdtemp(prefix="t2s-netlist-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return netlist_model(self.graph, self.times, self.part, folder, self.time_limit)
 
 
 def synthesize(
@@ -181,7 +190,8 @@ def synthesize(
         one.
     inputs: what is in its memories; without, integers that are made up, always the same ones.
     memory: ``"bram"``, block RAM of the FPGA: a self test, which compares all results with those of
-        the simulator and shows the cycles of its run.
+        the simulator and shows the cycles of its run; or ``"wishbone"``, block RAM that a host
+        fills and reads over a Wishbone bus, on which it starts the design, too.
     board: ``"ulx3s"`` or ``"colorlight-i5"``: pins, lights, a serial port, and a bitstream.
     clock_mhz: what place and route aims for; 150 without.
     directory: the folder for all files; nothing is left there if a step fails.
@@ -196,7 +206,7 @@ def synthesize(
     ``ChipError`` for a tool that is missing, fails, or takes too long.
     """
     from t2s.backends.verilog.flow.critical import critical_path
-    from t2s.backends.verilog.flow.flow import ChipJob, build, check_self_test
+    from t2s.backends.verilog.flow.flow import ChipJob, Memory, build, check_memory
     from t2s.driver.simulate import simulate
     from t2s.simulator.devices import DEVICES, find_device
     from t2s.simulator.program.build import build_program
@@ -212,6 +222,14 @@ def synthesize(
             expected=", ".join(MEMORIES),
             given=repr(memory),
         )
+    if memory == "wishbone" and board is not None:
+        raise UserError(
+            "a slave of a bus has no pins of a board",
+            location=user_location(),
+            expected="part= alone: the files in the folder are for a system with a host, as LiteX "
+            "makes",
+            given=f"board={board!r}",
+        )
     number = as_int(seed)
     if number is None or number < 0:
         raise UserError(
@@ -220,7 +238,7 @@ def synthesize(
     resolved = design_of(design)
     graph = resolved.only_stage(inputs, "synthesize").graph
     verify_graph(graph)
-    check_self_test(graph)
+    check_memory(graph, Memory(memory))
     target = _with_blocks(DEVICES[fpga.name] if device is None else find_device(device), fpga)
     _check_fits(graph, target, fpga)
     given = _made_up(graph) if inputs is None else dict(inputs)
@@ -233,6 +251,7 @@ def synthesize(
         times=times,
         arrays={**given, **simulated.outputs},
         parameters=program.parameters,
+        memory=Memory(memory),
         part=fpga,
         board=on_board,
         clock_mhz=clock,
@@ -395,23 +414,22 @@ class _Steps(ProgressBar):
         self._done += 1
 
 
-def differences(
-    program: SimProgram, netlist: HardwareResult, simulated: SimResult
-) -> Iterator[str]:
+def differences(program: SimProgram, found: HardwareResult, simulated: SimResult) -> Iterator[str]:
     """What the hardware did otherwise than the simulator, in words."""
-    if netlist.ending.name != simulated.ending.name:
-        yield f"it ends with {netlist.ending.name}, not {simulated.ending.name}"
-    if netlist.cycles != simulated.cycles:
-        yield f"it takes {netlist.cycles:,} cycles, not {simulated.cycles:,}"
+    if found.ending.name != simulated.ending.name:
+        why = f": {found.fault}" if found.fault else ""
+        yield f"it ends with {found.ending.name}, not {simulated.ending.name}{why}"
+    if found.cycles != simulated.cycles:
+        yield f"it takes {found.cycles:,} cycles, not {simulated.cycles:,}"
     for timing in program.nodes:
         node = simulated.nodes[timing.node.name]
-        fired = netlist.firings[timing.instances]
-        first, last = netlist.first[timing.instances], netlist.last[timing.instances]
+        fired = found.firings[timing.instances]
+        first, last = found.first[timing.instances], found.last[timing.instances]
         seen = (int(fired.sum()), int(first[fired > 0].min(initial=2**62)), int(last.max()))
         wanted = (node.slots, node.first_firing or 2**62, node.last_firing or 0)
         if seen != wanted:
             yield f"{node.name} fires {seen}, not {wanted} (number, first, last)"
     for name, value in simulated.outputs.items():
-        found = netlist.outputs.get(name)
-        if found is None or not np.array_equal(found, value, equal_nan=value.dtype.kind == "f"):
+        got = found.outputs.get(name)
+        if got is None or not np.array_equal(got, value, equal_nan=value.dtype.kind == "f"):
             yield f"other values in {name}"

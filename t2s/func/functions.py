@@ -102,6 +102,13 @@ def tanh(value: Number) -> Expression:
     return combine(Op.HYPERBOLIC_TANGENT, value)
 
 
+def erf(value: Number) -> Expression:
+    """The error function of a floating-point value: ``2/sqrt(pi)`` times the integral of
+    ``exp(-t**2)`` from 0 to the value.
+    """
+    return combine(Op.ERROR_FUNCTION, value)
+
+
 def fma(a: Number, b: Number, c: Number) -> Expression:
     """``a * b + c`` as one operator: floating-point values are rounded once, at the end."""
     return combine(Op.FUSED_MULTIPLY_ADD, a, b, c)

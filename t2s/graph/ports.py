@@ -21,7 +21,7 @@ from t2s.core.types import BOOL
 from t2s.graph.body import Load, Statement, Store
 from t2s.graph.control.shared_nest import alone, keeps_together, shared_nest
 from t2s.graph.graph import Graph, MemorySpace, Tensor
-from t2s.graph.nodes import Machine, Node, PEArray, SpaceDimension
+from t2s.graph.nodes import Machine, Node, PEArray, Search, SpaceDimension
 from t2s.graph.semantics import pe_points
 from t2s.graph.specialize import fold
 
@@ -82,6 +82,26 @@ def is_aligned(indices: tuple[Expr, ...], shape: tuple[int, ...], lanes: int) ->
     return all(value % lanes == 0 for value in (*coefficients.values(), constant))
 
 
+def loading(graph: Graph) -> dict[str, tuple[str, ...]]:
+    """The nodes that load each tensor, or search it: by its name, each node once."""
+    return _using(graph, (Load, Search))
+
+
+def storing(graph: Graph) -> dict[str, tuple[str, ...]]:
+    """The nodes that store each tensor, by its name, each node once."""
+    return _using(graph, (Store,))
+
+
+def _using(graph: Graph, kinds: tuple[type[Statement], ...]) -> dict[str, tuple[str, ...]]:
+    users: dict[str, dict[str, None]] = {}
+    for node in graph.nodes:
+        for statement in node.statements() if isinstance(node, Machine) else node.body:
+            if isinstance(statement, kinds):
+                assert isinstance(statement, Load | Store | Search)
+                users.setdefault(statement.tensor, {})[node.name] = None
+    return {tensor: tuple(nodes) for tensor, nodes in users.items()}
+
+
 def wide_tensors(
     graph: Graph, body: Sequence[Statement], space: Sequence[SpaceDimension], guard: Expr | None
 ) -> dict[str, Wide]:
@@ -91,23 +111,16 @@ def wide_tensors(
     pointer to it.
     """
     found = _wide_tensors(graph, body, space, guard)
-    for name in set(found) & _passed_on(graph):
-        nests = (shared_nest(node) for node in graph.pe_arrays if _accesses_tensor(node, name))
+    if not found:
+        return found
+    loads, stores = loading(graph), storing(graph)
+    for name in found.keys() & loads.keys() & stores.keys():
+        users = {*loads[name], *stores[name]}
+        nests = (shared_nest(node) for node in graph.pe_arrays if node.name in users)
         wide = [_wide_tensors(graph, nest.body, nest.space, nest.guard) for nest in nests]
         if any(name not in each or each[name].lanes != found[name].lanes for each in wide):
             del found[name]
     return found
-
-
-def _accesses_tensor(node: PEArray, tensor: str) -> bool:
-    return any(isinstance(s, Load | Store) and s.tensor == tensor for s in node.body)
-
-
-def _passed_on(graph: Graph) -> set[str]:
-    """The tensors that nodes store and load."""
-    statements = [statement for node in graph.pe_arrays for statement in node.body]
-    loaded = {statement.tensor for statement in statements if isinstance(statement, Load)}
-    return loaded & {statement.tensor for statement in statements if isinstance(statement, Store)}
 
 
 def _wide_tensors(

@@ -18,7 +18,7 @@ from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import Apply, Broadcast, Cast, Const, Expr, Local, ReduceLanes, Select
 from t2s.core.location import SourceLocation, user_location
 from t2s.core.ops import Op
-from t2s.core.types import Int, Type
+from t2s.core.types import BFloat, Int, Type
 from t2s.core.walk import children, walk
 from t2s.graph.body import Let, Load, RegisterRead, Statement, Store
 from t2s.graph.cache import GraphCache
@@ -399,6 +399,13 @@ class _Counter:
     def _built_for(self, operands: Sequence[Expr]) -> Type:
         """The type that an operator has to take; a narrow one where integers were widened."""
         scalar = operands[0].type.scalar
+        if scalar.is_float:
+            small = (Op.MULTIPLY, BFloat()) in self.fabric.dsp_costs
+            widened = (
+                isinstance(operand, Cast) and operand.value.type.scalar == BFloat()
+                for operand in map(self.inlined, operands)
+            )
+            return BFloat() if small and all(widened) else scalar
         if not scalar.is_integer:
             return scalar
         return Int(min(scalar.bits, max(map(self._bits_before_widening, operands))))

@@ -135,6 +135,7 @@ def _ecp5_fabric() -> Fabric:
         for bits, blocks in ((8, 1), (16, 1), (32, 3), (64, 10))
         for kind in (Int, UInt)
     }
+    costs |= {(Op.MULTIPLY, Float(32)): Fraction(4), (Op.MULTIPLY, BFloat()): Fraction(1)}
     return Fabric(
         dsp_costs=costs,
         fused=frozenset(),
@@ -419,7 +420,12 @@ def _cgra(size: int) -> Device:
     )
 
 
-_ECP5_LATENCIES = _latency_table({}, integer_multiply=3, integer_divide=32)
+_ECP5_LATENCIES = {
+    **_latency_table({}, integer_multiply=3, integer_divide=32),
+    **{(op, TypeFamily.FLOAT32): 6 for op in _ADDITIVE},
+    **{(op, TypeFamily.FLOAT32): 1 for op in _EXTREMES},
+    (Op.MULTIPLY, TypeFamily.FLOAT32): 7,
+}
 
 
 def _ecp5(kilo_luts: int, dsp_blocks: int, ram_blocks: int) -> Device:

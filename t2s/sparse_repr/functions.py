@@ -31,8 +31,10 @@ class Function(Enum):
     EXPONENTIAL = "exp"
     LOGARITHM = "log"
     HYPERBOLIC_TANGENT = "tanh"
+    ERROR_FUNCTION = "erf"
     SIGMOID = "sigmoid"
     GELU = "gelu"
+    GELU_OF_ERROR_FUNCTION = "gelu_erf"
     SILU = "silu"
     SQUARE_ROOT = "sqrt"
     RECIPROCAL_SQUARE_ROOT = "rsqrt"
@@ -49,8 +51,10 @@ class Function(Enum):
             Function.RELU,
             Function.ABSOLUTE,
             Function.HYPERBOLIC_TANGENT,
+            Function.ERROR_FUNCTION,
             Function.SIGMOID,
             Function.GELU,
+            Function.GELU_OF_ERROR_FUNCTION,
             Function.SILU,
         )
 
@@ -140,6 +144,12 @@ def _gelu(apply: Apply, x: Any) -> Any:
     return apply(Op.DIVIDE, x, _one_more_than_exponential_of_negative(apply, twice))
 
 
+def _gelu_of_error_function(apply: Apply, x: Any) -> Any:
+    half = apply(Op.MULTIPLY, x, 0.5)
+    error = apply(Op.ERROR_FUNCTION, apply(Op.MULTIPLY, x, sqrt(0.5)))
+    return apply(Op.MULTIPLY, half, apply(Op.ADD, error, 1))
+
+
 def _operator(operator: Op) -> Callable[[Apply, Any], Any]:
     return lambda apply, x: apply(operator, x)
 
@@ -151,8 +161,10 @@ _FORMULAS: Mapping[Function, Callable[[Apply, Any], Any]] = MappingProxyType(
         Function.EXPONENTIAL: _operator(Op.EXPONENTIAL),
         Function.LOGARITHM: _operator(Op.LOGARITHM),
         Function.HYPERBOLIC_TANGENT: _operator(Op.HYPERBOLIC_TANGENT),
+        Function.ERROR_FUNCTION: _operator(Op.ERROR_FUNCTION),
         Function.SIGMOID: _sigmoid,
         Function.GELU: _gelu,
+        Function.GELU_OF_ERROR_FUNCTION: _gelu_of_error_function,
         Function.SILU: _silu,
         Function.SQUARE_ROOT: _operator(Op.SQUARE_ROOT),
         Function.RECIPROCAL_SQUARE_ROOT: _operator(Op.RECIPROCAL_SQUARE_ROOT),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,19 +15,22 @@ import numpy as np
 import pytest
 
 import t2s
-from t2s.backends.verilog.flow import toolchain
+from t2s.backends.verilog.emit import chip_files
+from t2s.backends.verilog.flow import netlist, toolchain
 from t2s.backends.verilog.flow.critical import critical_path
-from t2s.backends.verilog.flow.flow import ChipJob, Sources, sources_of
+from t2s.backends.verilog.flow.flow import ChipJob, Memory, Sources, sources_of
 from t2s.backends.verilog.flow.parts import PARTS
 from t2s.backends.verilog.flow.routing import Hop, read_report
 from t2s.backends.verilog.flow.toolchain import ChipError
 from t2s.backends.verilog.technology import find_technology
 from t2s.backends.verilog.top import top_of
-from t2s.backends.verilog.verilator import find_tools
+from t2s.backends.verilog.verilator import HardwareModel, find_tools
 from t2s.core.child import Ended
 from t2s.core.errors import UserError
 from t2s.core.ops import Op
 from t2s.driver.hardware import device_times
+from t2s.driver.synthesize import _made_up
+from t2s.graph.graph import Graph
 from t2s.simulator.devices import DEVICES, Device, TypeFamily
 from t2s.simulator.program.build import build_program
 from tests.backends import designs
@@ -65,6 +70,14 @@ def stencil() -> t2s.Func:
     return y.bound(i, 0, 20)
 
 
+def blurred() -> t2s.Func:
+    """Three rows of an image, ten columns wide, with one weight."""
+    x, y = t2s.ImageParam(t2s.Int(16), 2, name="x"), t2s.Func("y")
+    i, j = t2s.variables("i j")
+    y[i, j] = x[i, j] + x[i + 1, j] * 3 + x[i + 2, j]
+    return y.bound(i, 0, 3).bound(j, 0, 10)
+
+
 def random_inputs(func: t2s.Func) -> dict[str, Any]:
     random = np.random.default_rng(3)
     graph = t2s.lower(func)
@@ -75,7 +88,9 @@ def random_inputs(func: t2s.Func) -> dict[str, Any]:
     }
 
 
-def job(func: t2s.Func, device: Device = DEVICES[PART.name]) -> tuple[ChipJob, int]:
+def job(
+    func: t2s.Func, device: Device = DEVICES[PART.name], memory: Memory = Memory.BRAM
+) -> tuple[ChipJob, int]:
     """The job of a chip, and its cycles in the simulator."""
     graph, inputs = t2s.lower(func), random_inputs(func)
     simulated = t2s.simulate(func, inputs, device=device)
@@ -85,6 +100,7 @@ def job(func: t2s.Func, device: Device = DEVICES[PART.name]) -> tuple[ChipJob, i
         times=device_times(program),
         arrays={**inputs, **simulated.outputs},
         parameters={},
+        memory=memory,
         part=PART,
         board=None,
         clock_mhz=150,
@@ -127,7 +143,8 @@ def run_bench(files: dict[str, str], read: list[str], folder: Path) -> str:
         pytest.skip(f"{found} is not installed")
     for name, text in {**files, "bench.cpp": _MAIN}.items():
         (folder / name).write_text(text)
-    command = [str(found.verilator), "-Wno-fatal", "--cc", "--exe", "--build", "--top-module"]
+    command = [str(found.verilator), "-Wno-fatal", "--cc", "--exe", "--build"]
+    command += ["--output-split", "0", "--top-module"]
     command += ["bench", *read, "bench.cpp"]
     environment = {**os.environ, "VERILATOR_ROOT": str(found.root)}
     subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
@@ -136,13 +153,9 @@ def run_bench(files: dict[str, str], read: list[str], folder: Path) -> str:
 
 
 def run_self_test(sources: Sources, folder: Path, **changed: str) -> str:
-    """What the self test says in Verilator, with models in place of primitives."""
-    technology = find_technology(PART.technology)
-    library = Path(toolchain.__file__).parents[1] / "library"
-    models = {name: (library / name).read_text() for name in technology.models}
-    files = {**sources.files, **changed, **models, "bench.sv": _BENCH.format(top=sources.top)}
-    read = [*models, *(name for name in sources.read if name not in technology.cells), "bench.sv"]
-    return run_bench(files, read, folder).splitlines()[0]
+    """What the self test says in Verilator."""
+    files = {**sources.files, **changed, "bench.sv": _BENCH.format(top=sources.top)}
+    return run_bench(files, [*sources.read, "bench.sv"], folder).splitlines()[0]
 
 
 @pytest.mark.slow
@@ -184,6 +197,88 @@ def test_other_latencies(tmp_path: Path) -> None:
     assert run_self_test(sources_of(chosen), tmp_path) == f"passed 1, {cycles} cycles"
 
 
+def block_ram() -> str:
+    """A model of DP16KD whose contents are constant, as in the images of a self test.
+
+    A row of ``INITVAL_n`` has 16 words of 18 bits, each in 20.  An address counts single bits, of
+    which a byte has 8, and 9 where words are so wide [Lattice TN-02204].
+    """
+    rows = [f"INITVAL_{row:02X}" for row in range(64)]
+    parameters = [f"parameter logic [319:0] {name} = 0" for name in rows]
+    parameters += [
+        f'parameter {name} = "{value}"'
+        for name, value in (
+            *(("REGMODE_A", "NOREG"), ("REGMODE_B", "NOREG"), ("RESETMODE", "SYNC")),
+            *(("ASYNC_RESET_RELEASE", "SYNC"), ("CSDECODE_A", "0b000"), ("CSDECODE_B", "0b000")),
+            *(("CLKAMUX", "CLKA"), ("CLKBMUX", "CLKB"), ("GSR", "AUTO"), ("INITVAL", "")),
+            *(("WRITEMODE_A", "NORMAL"), ("WRITEMODE_B", "NORMAL")),
+        )
+    ]
+    parameters += [f"parameter DATA_WIDTH_{side} = 18" for side in "AB"]
+    ports, body = [], []
+    for side in "AB":
+        ports += [f"input {name}{side}" for name in ("CLK", "WE", "CE", "OCE", "RST")]
+        ports += [f"input CS{side}{at}" for at in range(3)]
+        ports += [f"input AD{side}{at}" for at in range(14)]
+        ports += [f"input DI{side}{at}" for at in range(18)]
+        ports += [f"output DO{side}{at}" for at in range(18)]
+        address = ", ".join(f"AD{side}{at}" for at in reversed(range(14)))
+        outputs = ", ".join(f"DO{side}{at}" for at in reversed(range(18)))
+        body += [
+            f"wire [13:0] at{side} = {{{address}}}; logic [17:0] read{side}, out{side};",
+            f"assign {{{outputs}}} = out{side};",
+            f"localparam int W{side} = DATA_WIDTH_{side};",
+            f"wire [31:0] word{side} = W{side} == 18 ? 18 * at{side}[13:4]",
+            f"  : 9 * at{side}[13:3] + (W{side} == 9 ? 0 : 32'(at{side}[2:0]) & ~(W{side} - 1));",
+            f"always_ff @(posedge CLK{side}) if (CE{side}) begin",
+            f"  for (int b = 0; b < 18; b++) read{side}[b] <= b < W{side} && bits[word{side} + b];",
+            f'end if (REGMODE_{side} == "OUTREG") begin : registered{side}',
+            f"  always_ff @(posedge CLK{side}) if (OCE{side}) out{side} <= read{side};",
+            f"end else begin : plain{side} assign out{side} = read{side}; end",
+        ]
+    contents = ", ".join(reversed(rows))
+    return "\n".join(
+        (
+            f"module DP16KD #({', '.join(parameters)}) ({', '.join(ports)});",
+            f"wire [20479:0] rows = {{{contents}}}; logic [18431:0] bits;",
+            "always_comb for (int w = 0; w < 1024; w++) bits[18*w +: 18] = rows[20*w +: 18];",
+            *body,
+            "endmodule",
+        )
+    )
+
+
+@pytest.mark.slow
+def test_the_netlist_of_a_self_test(tmp_path: Path) -> None:
+    """The cells after synthesis, block RAMs included, pass in the simulator's cycles or fail."""
+    from t2s.backends.verilog.flow.flow import synthesis_commands
+    from t2s.backends.verilog.flow.netlist import _cells
+
+    chosen, cycles = job(product())
+    for flipped in (0, 1):
+        folder = tmp_path / str(flipped)
+        folder.mkdir()
+        sources = sources_of(chosen)
+        for name, text in sources.files.items():
+            if name == "A.hex":
+                words = text.splitlines()
+                words[1] = f"{int(words[1], 16) ^ flipped:02x}"
+                text = "\n".join((*words, ""))
+            (folder / name).write_text(text)
+        commands = [*synthesis_commands(PART, sources), "write_verilog -noattr netlist.v"]
+        toolchain.run_yosys(commands, folder, 600)
+        primitives = sources.files["ecp5_primitives.sv"] + block_ram()
+        files = {
+            "primitives.sv": primitives,
+            "cells.v": _cells(PART, primitives),
+            "netlist.v": (folder / "netlist.v").read_text(),
+            "bench.sv": _BENCH.format(top=sources.top),
+        }
+        assert "DP16KD" in files["netlist.v"]
+        said = run_bench(files, list(files), folder).splitlines()[0]
+        assert said == f"passed {1 - flipped}, {cycles} cycles"
+
+
 def test_what_has_no_self_test() -> None:
     A = t2s.ImageParam(t2s.Int(32), 2, name="A")
     i, k = t2s.Var("i"), t2s.RDom(0, 4, name="k")
@@ -206,9 +301,12 @@ def designs_with_machines() -> Any:
 # ------------------------------------------------------------------------------------ the flow
 
 
-def test_cells(tmp_path: Path) -> None:
-    """Synthesis alone: a multiplier with its registers for each PE, and a block RAM per loader."""
-    chosen, _ = job(product())
+@pytest.mark.parametrize(
+    ("define", "loaders"), [(lambda: product(steps=5), 4), (blurred, 3)], ids=["product", "blurred"]
+)
+def test_cells(define: Any, loaders: int, tmp_path: Path) -> None:
+    """Synthesis alone: as many multipliers as t2s counts, none of them for addresses."""
+    chosen, _ = job(define())
     sources = sources_of(chosen)
     for name, text in sources.files.items():
         (tmp_path / name).write_text(text)
@@ -216,13 +314,14 @@ def test_cells(tmp_path: Path) -> None:
 
     toolchain.run_yosys(synthesis_commands(PART, sources), tmp_path, 600)
     netlist = (tmp_path / "netlist.json").read_text()
-    assert len(re.findall(r'"type": "MULT18X18D"', netlist)) >= 4
-    assert len(re.findall(r'"REGMODE_B": "OUTREG"', netlist)) == 4
+    cells = [cell["type"] for cell in json.loads(netlist)["modules"][sources.top]["cells"].values()]
+    assert cells.count("MULT18X18D") == t2s.resources(chosen.graph, device=PART.name).dsp_blocks > 0
+    assert len(re.findall(r'"REGMODE_B": "OUTREG"', netlist)) == loaders
     assert not (tmp_path / "log.txt").exists()
 
 
 @pytest.mark.slow
-def test_bitstream_and_netlist(tmp_path: Path) -> None:
+def test_bitstream_and_netlist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     func = product(steps=4)
     inputs = random_inputs(func)
     chip = t2s.synthesize(func, inputs=inputs, board="ulx3s", directory=tmp_path / "chip")
@@ -233,9 +332,18 @@ def test_bitstream_and_netlist(tmp_path: Path) -> None:
     assert chip.fmax_mhz > 100
     assert str(chip).splitlines()[0] == "C on Radiona ULX3S with an LFE5U-85F"
     assert list(chip.seconds) == ["synthesis", "place and route", "bitstream"]
+    built: list[HardwareModel] = []
+    build_files = netlist.build_files
+
+    def counted(*arguments: Any, **options: Any) -> HardwareModel:
+        built.append(build_files(*arguments, **options))
+        return built[-1]
+
+    monkeypatch.setattr(netlist, "build_files", counted)
     for stalls in (None, t2s.RandomStalls(seed=5, one_in=3)):
         found = chip.verify(inputs, stalls=stalls)
         assert found.equal, str(found)
+    assert len(built) == 1
 
 
 @pytest.mark.slow
@@ -277,6 +385,41 @@ def test_report() -> None:
     ]
 
 
+def instances(files: Mapping[str, str], node: str) -> list[str]:
+    """The names of the PEs in the text of a node."""
+    return re.findall(rf"{node}_pe\w* (?:#\(.*?\) )?(pe\w*) \(", files[f"{node}.sv"], re.DOTALL)
+
+
+def shifted_row(minimum: int) -> Graph:
+    """Three PEs that begin at a number, each of which stores a constant."""
+    x = t2s.ImageParam(t2s.Int(16), 1, name="x")
+    y, i = t2s.Func("y"), t2s.Var("i")
+    y[i] = x[i + 2] + 1
+    return t2s.lower(y.bound(i, minimum, 3).unroll(i))
+
+
+@pytest.mark.parametrize(
+    ("graph", "node", "wanted"),
+    [
+        (t2s.lower(product()), "C", ["C[0, 0]", "C[0, 1]", "C[1, 0]", "C[1, 1]"]),
+        (shifted_row(-1), "y", ["y[-1]", "y[0]", "y[1]"]),
+        (shifted_row(1), "y", ["y[1]", "y[2]", "y[3]"]),
+    ],
+    ids=["two dimensions", "from -1", "from 1"],
+)
+def test_names_of_pes(graph: Graph, node: str, wanted: list[str]) -> None:
+    """Those in the emitted text are read as the places of the user."""
+    times = device_times(build_program(graph, DEVICES[PART.name], _made_up(graph), {}))
+    technology = find_technology(PART.technology)
+    names = instances(chip_files(graph, times, technology), node)
+    top = top_of(graph, times, technology)
+    hops = [
+        Hop(cell=f"test.chip.design.{node}_node.{name}.fires_LUT4_Z", wire=False, nanoseconds=1.0)
+        for name in names
+    ]
+    assert [step.where for step in critical_path(top, hops).steps] == wanted
+
+
 def test_the_critical_path_in_words_of_the_user() -> None:
     chosen, _ = job(product())
     top = top_of(chosen.graph, chosen.times, find_technology(PART.technology))
@@ -286,8 +429,8 @@ def test_the_critical_path_in_words_of_the_user() -> None:
             wire=False,
             nanoseconds=0.5,
         ),
-        Hop(cell="test.design.C_node.pe_2.fires_LUT4_Z_A", wire=True, nanoseconds=1.0),
-        Hop(cell="test.design.C_node.pe_2.fires_LUT4_Z_A", wire=False, nanoseconds=0.25),
+        Hop(cell="test.design.C_node.pe_1_0.fires_LUT4_Z_A", wire=True, nanoseconds=1.0),
+        Hop(cell="test.design.C_node.pe_1_0.fires_LUT4_Z_A", wire=False, nanoseconds=0.25),
         Hop(cell="$nextpnr_CCU2C_21$CCU2_COMB0", wire=False, nanoseconds=0.25),
         Hop(cell="test.quiet_TRELLIS_FF_Q", wire=True, nanoseconds=2.0),
     ]
@@ -393,8 +536,6 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_made_up_inputs() -> None:
     """Integers of all types, and truth values: always the same ones."""
-    from t2s.driver.synthesize import _made_up
-
     graph = designs.scaled(t2s.Int(16))
     first, second = _made_up(graph), _made_up(replace(graph, name="other"))
     assert first.keys() == second.keys()

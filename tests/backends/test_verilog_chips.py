@@ -105,7 +105,7 @@ def test_files_of_a_chip() -> None:
     library = ["fifo.sv", "delay.sv", "multiply.sv", "accumulate.sv"]
     nodes = ["A_load.sv", "B_load.sv", "C.sv", "C_store.sv", "top.sv", "chip.sv"]
     assert list(files(GENERIC)) == ["operators.sv", *library, *nodes]
-    assert list(files()) == ["operators.sv", "ecp5_cells.sv", *library, *nodes]
+    assert list(files()) == ["operators.sv", "ecp5_primitives.sv", *library, *nodes]
     assert "MULT18X18D" in files()["multiply.sv"]
     assert "MULT18X18D" not in files(GENERIC)["multiply.sv"]
 
@@ -115,9 +115,7 @@ def test_the_simulation_has_the_text_of_the_chip() -> None:
     times = times_of(graph)
     chip = chip_files(graph, times, ECP5)
     simulated = files_of(graph, times, largest(times), constant=True, technology=ECP5)
-    assert {n: simulated[n] for n in chip if n in simulated} == {
-        n: text for n, text in chip.items() if n != "ecp5_cells.sv"
-    }
+    assert {name: simulated[name] for name in chip} == dict(chip)
 
 
 def test_nothing_is_wider_than_it_has_to_be() -> None:
@@ -301,10 +299,10 @@ def test_what_a_chip_does_not_have() -> None:
             chip_files(graph, times, GENERIC)
         return str(caught.value).splitlines()[0]
 
-    floats = systolic_gemm(1, 1, 2, element=Float(32))
+    floats = systolic_gemm(1, 1, 2, element=Float(64))
     assert refused(floats, timing_of(floats)) == (
-        "the verilog backend cannot emit 'gemm': node 'C': it computes with floating-point "
-        "numbers, for which there are no operators yet"
+        "the verilog backend cannot emit 'gemm': node 'C': arithmetic of float64 is not available "
+        "on a chip: it computes with float32, to which bfloat16 can be converted"
     )
     endless = chain(3)
     times = timing_of(endless)
@@ -459,7 +457,7 @@ endmodule
 @needs_verilator
 def test_multipliers_of_ecp5(tmp_path: Path) -> None:
     library = Path(emit.__file__).parent / "library"
-    for name in ("multiply_ecp5.sv", "ecp5_models.sv"):
+    for name in ("multiply_ecp5.sv", "ecp5_primitives.sv"):
         (tmp_path / name).write_text((library / name).read_text())
     plain = (
         (library / "multiply.sv").read_text().replace("module multiply", "module plain_multiply")
@@ -470,7 +468,7 @@ def test_multipliers_of_ecp5(tmp_path: Path) -> None:
     (tmp_path / "floats.cpp").write_text("")
     tools = find_tools()
     assert not isinstance(tools, str)
-    sources = ["ecp5_models.sv", "multiply_ecp5.sv", "plain.sv", "testbench.sv"]
+    sources = ["ecp5_primitives.sv", "multiply_ecp5.sv", "plain.sv", "testbench.sv"]
     graph = chain(1)
     compile_hardware(graph, tools, tmp_path, tmp_path, sources)
     shown = run_program(graph, [str(tmp_path / "simulation")], tmp_path, 60)

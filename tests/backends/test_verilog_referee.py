@@ -220,7 +220,7 @@ def test_parameters_settings_and_ends(runtime: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @needs_verilator
-def test_the_user_s_way(runtime: Path) -> None:
+def test_the_user_s_way(runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     i, x = t2s.Var("i"), t2s.ImageParam(t2s.Int(32), 1, name="x")
     double = t2s.Func("double")
     double[i] = x[i] * 2
@@ -230,6 +230,9 @@ def test_the_user_s_way(runtime: Path) -> None:
     result = t2s.verilate(double, inputs, device="arria10", stalls=stalls, directory=runtime)
     np.testing.assert_array_equal(result.outputs["double"], inputs["x"] * 2)
     assert result.cycles == t2s.cycles(double, device="arria10", stalls=stalls)
+    monkeypatch.chdir(tmp_path)
+    assert t2s.verilate(double, inputs, directory="folder").cycles == t2s.cycles(double)
+    assert (tmp_path / "folder" / "simulation").exists()
 
 
 @pytest.mark.slow

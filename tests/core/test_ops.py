@@ -67,6 +67,8 @@ LOW32, LOW64 = -(2**31), -(2**63)
         (Op.LOGARITHM, Float(32), (-0.0,), -INF),
         (Op.LOGARITHM, Float(32), (INF,), INF),
         (Op.HYPERBOLIC_TANGENT, Float(32), (-INF,), -1.0),
+        (Op.ERROR_FUNCTION, Float(64), (0.5,), 0.5204998778130465),
+        (Op.ERROR_FUNCTION, Float(32), (INF,), 1.0),
         (Op.FLOOR, Float(32), (-1.5,), -2.0),
         (Op.CEILING, BFloat(), (1.5,), 2.0),
         (Op.SHIFT_LEFT, Int(8), (1, 7), LOW8),

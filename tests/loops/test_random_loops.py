@@ -20,7 +20,20 @@ from t2s.sparse_repr.concrete.schedule import Precompute
 from t2s.sparse_repr.semiring import OR_AND, Semiring
 from tests.sparse_repr.expressions import Case, cases
 
-FUNCTIONS = ("relu", "abs", "exp", "log", "tanh", "sigmoid", "gelu", "silu", "sqrt", "rsqrt")
+FUNCTIONS = (
+    "relu",
+    "abs",
+    "exp",
+    "log",
+    "tanh",
+    "erf",
+    "sigmoid",
+    "gelu",
+    "gelu_erf",
+    "silu",
+    "sqrt",
+    "rsqrt",
+)
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 INTEGERS = [Int(8), Int(32), Int(64), UInt(16)]
 FLOATS: list[Type] = [Float(32), Float(64)]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from scipy import special
 
 import t2s
 from t2s import Float, sparse
@@ -20,6 +21,8 @@ FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "tanh": np.tanh,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "gelu": lambda x: x / (1 + np.exp(-2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
+    "gelu_erf": lambda x: x / 2 * (1 + special.erf(x / np.sqrt(2))),
+    "erf": special.erf,
     "silu": lambda x: x / (1 + np.exp(-x)),
     "sqrt": np.sqrt,
     "rsqrt": lambda x: 1 / np.sqrt(x),
@@ -186,7 +189,10 @@ def test_types_of_functions() -> None:
     ("text", "said"),
     [
         ("H(i,j) = exp(X(i,j)", r"expected: an operator or \)"),
-        ("H(i,j) = foo(X(i,j))", "a function: min, max, relu, abs, exp, log, tanh, sigmoid, gelu"),
+        (
+            "H(i,j) = foo(X(i,j))",
+            "a function: min, max, relu, abs, exp, log, tanh, erf, sigmoid, gelu",
+        ),
         ("H(i,j) = exp(X(i,j), 2)", "exp takes one value"),
         ("H(i,j) = exp()", "expected: a tensor, a number"),
         ("H(i) = exp(i)", "a tensor named exp needs another name"),

@@ -23,6 +23,7 @@ from t2s.core.expr import index_names
 from t2s.graph.body import Receive, Send
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.nodes import Machine, Node, PEArray
+from t2s.graph.semantics import space_points
 
 PE = "pe"
 ELEMENT = "at"
@@ -38,6 +39,14 @@ class _Member:
     interface: Interface
     module: str
     space: Mapping[str, str]
+
+
+def pe_names(node: Node) -> tuple[str, ...]:
+    """The name of the instance at each place, from its coordinates: ``pe_1_0``, ``pe_minus1``."""
+    return tuple(
+        PE + "".join(f"_{at}" if at >= 0 else f"_minus{-at}" for at in point)
+        for point in space_points(node)
+    )
 
 
 class ArrayModules:
@@ -203,17 +212,17 @@ class ArrayModules:
 
     def _instances(self, members: list[_Member]) -> list[ast.Item]:
         columns = columns_of(self.node)
+        wanted = pe_names(self.node)
         fresh = self.interface.identifiers.fresh
         of_place = {place: member for member in members for place in member.of.places}
         items: list[ast.Item] = []
         for place in sorted(of_place):
             member = of_place[place]
             point = {name: int(column[place]) for name, column in columns.items()}
-            suffix = "".join(f"_{at}" if at >= 0 else f"_minus{-at}" for at in point.values())
             items.append(
                 ast.Instance(
                     module=member.module,
-                    name=fresh(f"{PE}{suffix}"),
+                    name=fresh(wanted[place]),
                     parameters=tuple(
                         (text, number(point[index])) for index, text in member.space.items()
                     ),

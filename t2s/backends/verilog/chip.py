@@ -8,8 +8,8 @@ from t2s.backends.base import DeviceTimes, Unsupported
 from t2s.backends.text.expressions import If, Name, TargetExpression, TargetStatement, number
 from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog import verilog_ast as ast
+from t2s.backends.verilog.float_operators import not_available
 from t2s.backends.verilog.top import MOST_TOKENS, Top
-from t2s.core.expr import Apply, Cast, Expr, ReduceLanes
 from t2s.core.walk import walk
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import Machine, Node, Search
@@ -112,19 +112,8 @@ def unbounded(graph: Graph, times: DeviceTimes) -> list[Unsupported]:
 
 def _reasons(node: Node) -> Iterator[str]:
     """The first reason of each kind."""
-    floats = [
-        term
-        for term in walk(node)
-        if isinstance(term, Apply | Cast | ReduceLanes)
-        and any(t.type.is_float for t in (term, *_operands(term)))
-    ]
-    if floats:
-        yield "it computes with floating-point numbers, for which there are no operators yet"
+    yield from not_available(node)
     if any(isinstance(term, Search) for term in walk(node)):
         yield "it searches in a tensor, for which a memory would be addressed by its content"
     if isinstance(node, Machine) and node.endless:
         yield "it never ends, so that the chip would not know when it is done"
-
-
-def _operands(term: Apply | Cast | ReduceLanes) -> tuple[Expr, ...]:
-    return term.operands if isinstance(term, Apply) else (term.value,)

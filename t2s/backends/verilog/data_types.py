@@ -33,7 +33,7 @@ FLOAT_BITS = (32, 64)
 
 def unsupported_type(type: Type) -> str | None:
     """Why the backend does not support a type; ``None`` if it does."""
-    if type.is_float and (type.kind is Kind.BFLOAT or type.bits not in FLOAT_BITS):
+    if type.kind is Kind.FLOAT and type.bits not in FLOAT_BITS:
         return f"there are no operators for {type.scalar} in the simulation; use float32"
     return None
 
@@ -50,8 +50,8 @@ def bits_of(type: Type) -> Bits:
 
 
 def suffix_of(type: Type) -> str:
-    """The suffix of the functions of a type: ``s32``, ``u8``, ``f64``."""
-    letter = {Kind.INT: "s", Kind.UINT: "u", Kind.FLOAT: "f"}[type.kind]
+    """The suffix of the functions of a type: ``s32``, ``u8``, ``f64``, ``b16``."""
+    letter = {Kind.INT: "s", Kind.UINT: "u", Kind.FLOAT: "f", Kind.BFLOAT: "b"}[type.kind]
     return f"{letter}{type.bits}"
 
 

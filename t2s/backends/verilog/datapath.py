@@ -20,6 +20,7 @@ from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.data_types import bits_of, start_of
 from t2s.backends.verilog.expressions import ExpressionWriter, flat
+from t2s.backends.verilog.float_operators import FloatModule, float_module
 from t2s.backends.verilog.interfaces import Interface, LoadPort
 from t2s.backends.verilog.loop_counters import Counter
 from t2s.backends.verilog.stages import Stages, multiplier_operands
@@ -99,7 +100,7 @@ class Datapath:
         self.counters = counters
         self.identifiers = interface.identifiers
         self.plan = interface.plan
-        self.stages = Stages(node, self.plan, self.plan.files)
+        self.stages = Stages(node, self.plan, self.plan.files, self.plan.writes)
         self.pipeline = Pipeline(self.identifiers)
         self.names = dict(names)
         self.wires: dict[str, tuple[str, int, Type]] = {}
@@ -189,7 +190,12 @@ class Datapath:
         factors = multiplier_operands(expr, self.plan.technology)
         registers = self.stages.registers(expr, feeding)
         local = Local(name=f"{stem}@{len(self.wires)}", type=expr.type)
-        if factors is not None and registers:
+        module = float_module(expr)
+        if module is not None and registers:
+            assert isinstance(expr, Apply)
+            name = self._float_result(module, expr, inside, feeding)
+            inside += registers
+        elif factors is not None and registers:
             left, right = factors
             product = self._product(
                 (self._signal(left.value, inside, feeding), left.bits),
@@ -240,6 +246,39 @@ class Datapath:
             )
         )
         return product
+
+    def _float_result(self, module: FloatModule, expr: Apply, stage: int, feeding: bool) -> str:
+        """A module for each lane, with all registers but perhaps the last."""
+        operands = []
+        for stem, value in zip(("left", "right"), expr.operands, strict=True):
+            subtrahend = stem == "right" and expr.operator is Op.SUBTRACT
+            there = self.at(value, stage, feeding=feeding)
+            name = self._named(stem, bits_of(value.type))
+            negated = Apply(operator=Op.NEGATE, operands=(there,), type=value.type)
+            self.body += self.writer.assign(name, negated if subtrahend else there)
+            operands.append((stem, name))
+        result = self._named(module.result, bits_of(expr.type))
+        latency = self.plan.latency_of(expr)
+        output = latency == self.stages.registers(expr, feeding)
+        for lane in range(expr.type.lanes):
+            lanes = None if expr.type.lanes == 1 else lane
+            self.instances.append(
+                ast.Instance(
+                    module=module.name,
+                    name=self.identifiers.fresh(f"{module.name}_{lane}"),
+                    parameters=(
+                        *((name, number(value)) for name, value in module.parameters),
+                        ("STAGES", number(latency)),
+                        ("OUTPUT", number(int(output))),
+                    ),
+                    connections=(
+                        (port.CLOCK, Name(name=port.CLOCK)),
+                        *((stem, _lane(name, lanes)) for stem, name in operands),
+                        (module.result, _lane(result, lanes)),
+                    ),
+                )
+            )
+        return result
 
     def _cleared(self, expr: Expr) -> tuple[Expr, Expr, Expr] | None:
         """The condition, the sum and the term of a sum that begins anew where the condition holds,
@@ -347,7 +386,7 @@ class Datapath:
                 and write.condition is None
                 and prod(register.shape) == 1
                 and sum(other.register == register.name for other in writes) == 1
-                and self.plan.files.get(register.name, 0) == stage
+                and self.plan.writes.get(register.name, 0) == stage
             ):
                 self.pipeline.begin(name, self.files[register.name])
 
@@ -365,7 +404,7 @@ class Datapath:
         """Register writes at the end of a stage."""
         updates: list[TargetStatement] = []
         for write in self.writes:
-            stage = self.plan.files.get(write.register, 0)
+            stage = self.plan.writes.get(write.register, 0)
             updates.append(
                 If(
                     condition=ast.both(self.fired(stage), Name(name=write.enable)),
@@ -414,7 +453,7 @@ class Datapath:
 
     def _read(self, statement: RegisterRead) -> None:
         """The content of a register file, or what this firing has written to the place."""
-        stage = self.plan.files.get(statement.register, 0)
+        stage = self.stages.locals[statement.target] or 0
         at = self._where(f"{statement.target}_at", statement, stage)
         value = self._element(statement.register, _name(at))
         for write in self.writes:
@@ -432,7 +471,7 @@ class Datapath:
 
     def _write(self, statement: RegisterWrite) -> None:
         file = self.files[statement.register]
-        stage = self.plan.files.get(statement.register, 0)
+        stage = self.plan.writes.get(statement.register, 0)
         enable = self._named(f"{file}_write", ast.BIT)
         value = self._named(f"{file}_value", bits_of(statement.value.type))
         condition: TargetExpression = ast.TRUE
@@ -447,6 +486,10 @@ class Datapath:
 
 def _name(text: str | None) -> Name | None:
     return None if text is None else Name(name=text)
+
+
+def _lane(name: str, lane: int | None) -> TargetExpression:
+    return Name(name=name) if lane is None else ast.element(name, lane)
 
 
 def _or_zero(condition: str | None, value: TargetExpression) -> TargetExpression:

@@ -11,15 +11,19 @@ from t2s.backends.verilog.arrays import ArrayModules
 from t2s.backends.verilog.chip import chip_module, problems_of, unbounded
 from t2s.backends.verilog.counted_nests import nests_of
 from t2s.backends.verilog.data_types import signal_names
+from t2s.backends.verilog.float_operators import float_module
 from t2s.backends.verilog.limits import Bounds, largest
 from t2s.backends.verilog.technology import GENERIC, Technology
 from t2s.backends.verilog.testbench import Testbench
 from t2s.backends.verilog.top import LIBRARY, Top, top_module, top_of
+from t2s.core.expr import Expr
 from t2s.core.gc_pause import gc_paused
 from t2s.core.ops import C_FUNCTIONS
+from t2s.core.walk import walk
 from t2s.graph.graph import Graph
 
 _LIBRARY = Path(__file__).parent / "library"
+_FLOATS = ("float_parts.sv", "float_add.sv", "float_multiply.sv")
 _LAST = ("floats.cpp", "main.cpp")
 _OF_EACH_FUNCTION = {
     "  // functions of C": (
@@ -65,7 +69,7 @@ def files_of(
     top = top_of(graph, timing if constant else None, technology)
     files = {name: _text(name) for name in ("operators.sv", "floats.sv", "stalls.sv")}
     if constant:
-        files |= _library(technology, technology.models)
+        files |= _library(graph, technology)
     else:
         files["adjustable_fifo.sv"] = _text("adjustable_fifo.sv")
     files |= _design(top, bounds)
@@ -88,13 +92,19 @@ def chip_files(graph: Graph, times: DeviceTimes, technology: Technology) -> Mapp
     _refuse(graph, problems_of(graph, times))
     top = top_of(graph, times, technology)
     operators = {"operators.sv": _text("operators.sv")}
-    return operators | _library(technology, technology.cells) | _design(top, largest(times))
+    return operators | _library(graph, technology) | _design(top, largest(times))
 
 
-def _library(technology: Technology, primitives: tuple[str, ...]) -> dict[str, str]:
+def _library(graph: Graph, technology: Technology) -> dict[str, str]:
     """The modules of the library that a chip has."""
-    files = {name: _text(name) for name in (*primitives, "fifo.sv", "delay.sv")}
-    return files | {name: _text(place) for name, place in technology.library.items()}
+    files = {name: _text(name) for name in (*technology.primitives, "fifo.sv", "delay.sv")}
+    files |= {name: _text(place) for name, place in technology.library.items()}
+    computes = any(
+        isinstance(term, Expr) and float_module(term) is not None
+        for node in graph.nodes
+        for term in walk(node)
+    )
+    return files | {name: _text(name) for name in _FLOATS if computes}
 
 
 def _design(top: Top, bounds: Bounds) -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 from t2s.backends.text.expressions import (
     Binary,
@@ -28,6 +29,7 @@ from t2s.backends.verilog.data_types import (
     suffix_of,
     width_of,
 )
+from t2s.backends.verilog.float_operators import BFLOAT16, FLOAT32
 from t2s.backends.verilog.verilog_ast import (
     Declaration,
     Element,
@@ -99,6 +101,11 @@ _FUNCTIONS = {
     Op.GREATER_EQUAL: "greater_equal",
     **C_FUNCTIONS,
 }
+_OF_PATTERNS = (
+    *(Op.NEGATE, Op.ABSOLUTE, Op.MINIMUM, Op.MAXIMUM),
+    *(Op.EQUAL, Op.NOT_EQUAL, Op.LESS, Op.LESS_EQUAL, Op.GREATER, Op.GREATER_EQUAL),
+)
+"""Operators on float32 that are logic of their bits."""
 _CARRYING = (Op.ADD, Op.SUBTRACT, Op.MULTIPLY)
 _INTEGER_ONLY = (Op.FLOOR_DIVIDE, Op.MODULO, Op.SHIFT_LEFT, Op.SHIFT_RIGHT)
 _CALLED = (*_INTEGER_ONLY, Op.MINIMUM, Op.MAXIMUM, Op.ABSOLUTE)
@@ -108,6 +115,11 @@ def unsupported_term(term: Term) -> str | None:
     """Why the backend does not support a node of an expression; ``None`` if it does."""
     match term:
         case Apply(operator=operator, operands=operands):
+            if operands[0].type.kind is Kind.BFLOAT:
+                return (
+                    f"there is no {operator.value!r} of {operands[0].type} in SystemVerilog: "
+                    "cast to float32, and its result back"
+                )
             if operands[0].type.is_float:
                 known = operator in _FUNCTIONS and operator not in _INTEGER_ONLY
             else:
@@ -115,6 +127,15 @@ def unsupported_term(term: Term) -> str | None:
                 known = operator in (*_PLAIN, *_CALLED, *others)
             if not known:
                 return f"there is no {operator.value!r} of {operands[0].type} in SystemVerilog yet"
+        case Cast(value=value, type=type) if Kind.BFLOAT in (value.type.kind, type.kind):
+            if {value.type.scalar, type.scalar} <= {FLOAT32, BFLOAT16}:
+                return None
+            return (
+                f"there is no conversion of {value.type} to {type} in SystemVerilog: "
+                "cast to float32 in between"
+            )
+        case ReduceLanes(value=value) if value.type.kind is Kind.BFLOAT:
+            return f"there is no sum of the lanes of {value.type} in SystemVerilog: cast to float32"
         case Const() | Index() | Parameter() | Local() | Select() | Cast():
             pass
         case Broadcast() | LaneNumbers() | ReduceLanes() | Insert():
@@ -134,11 +155,13 @@ class ExpressionWriter:
 
     ``names`` maps indices, parameters and locals to identifiers, or indices to what stands for
     them.  ``before`` collects statements that compute parts of an expression, and ``declarations``
-    their variables.
+    their variables.  With ``shifts`` a product by a constant is a sum of shifted values, for which
+    synthesis takes no multiplier.
     """
 
     names: Mapping[str, str | TargetExpression]
     identifiers: Identifiers
+    shifts: bool = False
     before: list[TargetStatement] = field(default_factory=list)
     declarations: list[Declaration] = field(default_factory=list)
 
@@ -173,6 +196,11 @@ class ExpressionWriter:
                 assert lane is not None
                 return signed_as(Element(base=self._named(name), index=lane), type)
             case Apply(operator=operator, operands=operands):
+                if self.shifts and operator is Op.MULTIPLY and not operands[0].type.is_float:
+                    for value, factor in (operands, operands[::-1]):
+                        if isinstance(factor, Const) and not isinstance(value, Const):
+                            scaled = times(self.scalar(value, lane), int(factor.value))
+                            return Resize(bits=factor.type.bits, value=scaled)
                 values = tuple(self.scalar(operand, lane) for operand in operands)
                 return apply(operator, operands[0].type, values)
             case Select(condition=condition, if_true=if_true, if_false=if_false):
@@ -226,6 +254,8 @@ INT64 = Type(Kind.INT, 64)
 
 def apply(operator: Op, type: Type, operands: tuple[TargetExpression, ...]) -> TargetExpression:
     """An operator on scalars of a type, or on one lane of it."""
+    if type == FLOAT32 and operator in _OF_PATTERNS:
+        return call(f"operators::{_FUNCTIONS[operator]}_f32", *operands)
     if type.is_float:
         return call(f"floats::t2s_{_FUNCTIONS[operator]}_{suffix_of(type)}", *operands)
     if operator in _CALLED:
@@ -265,6 +295,10 @@ def convert(value: TargetExpression, source: Type, target: Type) -> TargetExpres
 
 def _from_float(value: TargetExpression, source: Type, target: Type) -> TargetExpression:
     suffix = suffix_of(source)
+    if target.is_float and Kind.BFLOAT in (source.kind, target.kind):
+        return call(
+            "operators::round_b16" if target.kind is Kind.BFLOAT else "operators::widen_b16", value
+        )
     if target.is_float:
         return call(
             "floats::t2s_widen" if target.bits > source.bits else "floats::t2s_narrow", value
@@ -274,6 +308,43 @@ def _from_float(value: TargetExpression, source: Type, target: Type) -> TargetEx
     sign = "signed" if target.kind is Kind.INT else "unsigned"
     wide = call(f"floats::t2s_to_{sign}_{suffix}", value, number(target.bits))
     return Resize(bits=target.bits, value=wide)
+
+
+def times(value: TargetExpression, factor: int) -> TargetExpression:
+    """A multiple as a sum and difference of shifted values, by the signed digits of the factor."""
+    total: TargetExpression = number(0)
+    place, rest = 0, abs(factor)
+    digits: list[tuple[int, bool]] = []
+    while rest:
+        if rest % 2:
+            negative = rest % 4 == 3
+            digits.append((place, negative))
+            rest += 1 if negative else -1
+        place, rest = place + 1, rest // 2
+    for at, negative in reversed(digits):  # the highest digit is positive
+        shifted = Binary(operator="<<", left=value, right=number(at)) if at else value
+        if total == number(0) and not negative:
+            total = shifted
+        else:
+            total = Binary(operator="-" if negative else "+", left=total, right=shifted)
+    return Unary(operator="-", operand=total) if factor < 0 else total
+
+
+def strided(indices: tuple[TargetExpression, ...], shape: tuple[int, ...]) -> TargetExpression:
+    """The same position as that of ``flat``, of shifted indices."""
+    position: TargetExpression = number(0)
+    for index, stride in zip(indices, strides_of(shape), strict=True):
+        scaled = times(index, stride)
+        if position == number(0):
+            position = scaled
+        else:
+            position = Binary(operator="+", left=position, right=scaled)
+    return Resize(bits=32, value=position)
+
+
+def strides_of(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """How far apart neighbors along each dimension are, in row-major order."""
+    return tuple(prod(shape[at + 1 :]) for at in range(len(shape)))
 
 
 def flat(indices: tuple[TargetExpression, ...], shape: tuple[int, ...]) -> TargetExpression:

@@ -25,10 +25,10 @@ from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.cooldown import Cooldown
 from t2s.backends.verilog.counted_nests import CountedNest
 from t2s.backends.verilog.datapath import Datapath, Names
-from t2s.backends.verilog.expressions import ExpressionWriter, flat
+from t2s.backends.verilog.expressions import ExpressionWriter, flat, strided
 from t2s.backends.verilog.interfaces import Interface, parameters_of_space, ports_of_one
 from t2s.backends.verilog.loop_counters import CounterNames, NestCounters, counters_of
-from t2s.core.expr import Expr
+from t2s.core.expr import Expr, index_names
 from t2s.graph.body import Load, Receive, Send
 from t2s.graph.nodes import PEArray
 
@@ -57,6 +57,7 @@ class PEModule:
         fresh = interface.identifiers.fresh
         self.space = space
         self.registers = counters_of(node, nest.search > 0)
+        self.loops = {loop.name for loop in node.loops}
         loops = {loop.name: fresh(loop.name) for loop in self.node.loops}
         after = {loop.name: fresh(f"next_{loop.name}") for loop in self.node.loops}
         self.counters = CounterNames(
@@ -91,6 +92,7 @@ class PEModule:
             for loop, register in zip(node.loops, self.registers, strict=True)
         }
         self.datapath = Datapath(interface, node, present, counters, self.needs)
+        self.ahead: list[tuple[str, str]] = []
 
     def _indices(self, names: Mapping[str, str]) -> dict[str, TargetExpression]:
         """The values of loop indices, in registers of these names."""
@@ -98,7 +100,8 @@ class PEModule:
         return {index: register.value(name) for (index, name), register in pairs}
 
     def _writer(self, names: Names) -> ExpressionWriter:
-        return ExpressionWriter(names=names, identifiers=self.interface.identifiers)
+        chip = self.interface.plan.chip
+        return ExpressionWriter(names=names, identifiers=self.interface.identifiers, shifts=chip)
 
     def build(self) -> ast.HardwareModule:
         """The module."""
@@ -169,6 +172,16 @@ class PEModule:
             bits = port.element_type(channel).width
             body.append(ast.put(end.at, ast.Resize(bits=bits, value=where)))
 
+        ahead: list[ast.Item] = []
+
+        def set_ahead(target: str, condition: Expr) -> None:
+            """A register, set with the counters: firing does not have to wait for a comparison."""
+            coming = self.interface.identifiers.fresh(f"coming_{target}")
+            whether = self.coming.scalar(condition)
+            block = (*self.coming.take_before(), ast.put(coming, whether))
+            ahead.extend((ast.variable(coming), ast.AlwaysComb(body=block)))
+            self.ahead.append((target, coming))
+
         def set_whether(target: str, condition: Expr | None) -> None:
             whether = self._condition(condition)
             body.extend(self.control.take_before())
@@ -183,11 +196,15 @@ class PEModule:
             channel = end.channel.name
             taken = isinstance(end, port.TakingPort)
             names, conditions = (self.needs, received) if taken else (self.offers, sent)
-            if conditions[channel] is None:
+            condition = conditions[channel]
+            if condition is None:
                 del names[channel]
             else:
                 items.append(ast.variable(names[channel]))
-                set_whether(names[channel], conditions[channel])
+                if self.interface.plan.chip and index_names(condition) & self.loops:
+                    set_ahead(names[channel], condition)
+                else:
+                    set_whether(names[channel], condition)
             set_where(end, names.get(channel))
         moved: list[TargetExpression] = []
         accesses: tuple[port.LoadPort | port.StorePort, ...]
@@ -201,7 +218,8 @@ class PEModule:
             enable = access.enable if request is None else request.enable
             address = access.address if request is None else request.address
             set_whether(enable, statement.condition)
-            where = flat(
+            position = strided if self.interface.plan.chip else flat
+            where = position(
                 tuple(self.control.index(i) for i in statement.indices), access.tensor.allocated
             )
             body.extend(self.control.take_before())
@@ -210,10 +228,11 @@ class PEModule:
             moved.append(_bytes_if(access, enable))
         if self.interface.memory:
             body.append(ast.put(port.MOVED, _sum(moved)))
-        if not body:
+        if not body and not ahead:
             return []
         heading = ast.Heading(text="what the present firing needs, and where")
-        return [heading, *items, ast.AlwaysComb(body=tuple(body))]
+        now = [ast.AlwaysComb(body=tuple(body))] if body else []
+        return [heading, *items, *ahead, *now]
 
     def _firing(self) -> list[ast.Item]:
         conditions: list[TargetExpression] = [ast.negation(Name(name=port.FINISHED))]
@@ -277,6 +296,7 @@ class PEModule:
             for now, after in zip(names.now, names.after, strict=True)
         ]
         moves.append(ast.put(names.finished, Name(name=names.finishes), clocked=True))
+        moves += [ast.put(now, Name(name=after), clocked=True) for now, after in self.ahead]
         body: list[TargetStatement] = [
             If(condition=ast.either(reset, fires), then=tuple(moves)),
             *self.cooldown.updates(fires),

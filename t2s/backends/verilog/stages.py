@@ -5,7 +5,9 @@ reserved room for all that it sends.  Tokens are taken in stage 0 and loaded dat
 the load latency; an operator takes as many stages as the device says.  Values on a way through a
 register file, from a read to a write, are computed within one stage, in which the file is read and
 at whose end it is written, so that the next firing sees what this one has left; the registers that
-the device counts for their operators follow behind.
+the device counts for their operators follow behind.  Sums and products of floating-point numbers
+have their registers on such a way, too, but for the last one, whose place the register file takes:
+the interval of the node leaves time for them, or other elements of the file come in between.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from t2s.backends.base import DeviceTimes, no_latency
+from t2s.backends.verilog.float_operators import float_module
 from t2s.backends.verilog.technology import GENERIC, Technology
 from t2s.core.errors import UnsupportedError
 from t2s.core.expr import Apply, Cast, Const, Expr, Index, Local, Parameter
@@ -44,7 +47,9 @@ class StagePlan:
     ----------
     latency_of: registers of an operator.
     load_latency: the stage of loaded data.
-    files: the stage of each register file.
+    files: the stage in which each register file is read.
+    writes: the stage at whose end it is written; the same, unless operators with registers are on
+        the way.
     stores: the stage of each store.
     late: the stage of the value of each channel.
     chip: whether times are constants, and so values are in stages at all.
@@ -53,6 +58,7 @@ class StagePlan:
     latency_of: LatencyOf = no_latency
     load_latency: int = 0
     files: Mapping[str, int] = field(default_factory=dict)
+    writes: Mapping[str, int] = field(default_factory=dict)
     stores: tuple[int, ...] = ()
     late: Mapping[str, int] = field(default_factory=dict)
     chip: bool = False
@@ -64,15 +70,26 @@ AT_ONCE = StagePlan()
 
 
 class Stages:
-    """The stages of the values of a node; ``files`` are those of its register files."""
+    """The stages of the values of a node.
 
-    def __init__(self, node: PEArray, plan: StagePlan, files: Mapping[str, int]) -> None:
-        self.plan, self.files = plan, files
+    ``files`` are those in which its register files are read, ``writes`` those at whose ends they
+    are written.
+    """
+
+    def __init__(
+        self,
+        node: PEArray,
+        plan: StagePlan,
+        files: Mapping[str, int],
+        writes: Mapping[str, int],
+    ) -> None:
+        self.plan, self.files, self.writes = plan, files, writes
         self.loops = {loop.name for loop in node.loops}
         self.locals: dict[str, int | None] = {}
         self._feeding = _feeding(node.body)
         self._of_files: set[str] = set()
         self._known: dict[tuple[Expr, bool], int | None] = {}
+        written: set[str] = set()
         for statement in node.body:
             match statement:
                 case Receive(target=target):
@@ -80,8 +97,12 @@ class Stages:
                 case Load(target=target):
                     self.locals[target] = plan.load_latency
                 case RegisterRead(target=target, register=register):
-                    self.locals[target] = files.get(register, 0)
+                    # what is read after a write of the same firing is there when that is
+                    there = writes if register in written else files
+                    self.locals[target] = there.get(register, 0)
                     self._of_files.add(target)
+                case RegisterWrite(register=register):
+                    written.add(register)
                 case Let(target=target, value=value):
                     self.locals[target] = self.of(value, target in self._feeding)
                     if self.reads_files(value):
@@ -125,9 +146,38 @@ class Stages:
             case Const() | Index() | Parameter():
                 return None
         inside = self.operands(expr, feeding)
-        if inside is None or self.at_once(expr, feeding) or is_control(expr):
+        if inside is None or is_control(expr):
             return inside
+        if self.at_once(expr, feeding):
+            return inside + self._registers_at_once(expr)
         return inside + self.plan.latency_of(expr)
+
+    def _registers_at_once(self, expr: Expr) -> int:
+        """Those of an operator on the way to a register file, which takes the place of the last."""
+        pipelined = self.plan.chip and float_module(expr) is not None
+        return self.plan.latency_of(expr) - 1 if pipelined else 0
+
+    def longest_way(self, node: PEArray, register: str, write: RegisterWrite) -> int:
+        """The registers between the reads of a register file and a write, at most."""
+        far: dict[str, int] = {}
+
+        def behind(expr: Expr) -> int | None:
+            if isinstance(expr, Local):
+                return far.get(expr.name)
+            ways = [behind(c) for c in children(expr) if isinstance(c, Expr)]
+            longest = max((way for way in ways if way is not None), default=None)
+            return None if longest is None else longest + self._registers_at_once(expr)
+
+        for statement in node.body:
+            match statement:
+                case RegisterRead(target=target, register=name) if name == register:
+                    far[target] = 0
+                case Let(target=target, value=value) if (way := behind(value)) is not None:
+                    far[target] = way
+                case RegisterWrite() if statement is write:
+                    break
+        values = (write.value, write.condition, *write.indices)
+        return max(behind(value) or 0 for value in values if value is not None)
 
 
 def is_control(expr: Expr) -> bool:
@@ -164,20 +214,10 @@ def plan_of(graph: Graph, node: PEArray, times: DeviceTimes, technology: Technol
         chip=True,
         technology=technology,
     )
-    _check_multipliers(node, plan)
-    files = {register.name: 0 for register in node.registers}
-    while True:
-        stages = Stages(node, plan, files)
-        later = dict(files)
-        for statement in node.body:
-            if isinstance(statement, RegisterWrite):
-                values = (statement.value, statement.condition, *statement.indices)
-                found = [stages.of(value, True) for value in values if value is not None]
-                at = max((stage for stage in found if stage is not None), default=0)
-                later[statement.register] = max(later[statement.register], at)
-        if later == files:
-            break
-        files = later
+    _check_operators(node, plan)
+    files, writes = _stages_of_files(node, plan)
+    stages = Stages(node, plan, files, writes)
+    _check_files(node, times.intervals[node.name], files, writes)
     for statement in node.body:
         if isinstance(statement, Send):
             _check_send(node, statement, stages, plan)
@@ -185,6 +225,7 @@ def plan_of(graph: Graph, node: PEArray, times: DeviceTimes, technology: Technol
         latency_of=plan.latency_of,
         load_latency=plan.load_latency,
         files=files,
+        writes=writes,
         stores=tuple(
             _stage_of_store(graph, node, statement, stages, times)
             for statement in node.body
@@ -194,6 +235,58 @@ def plan_of(graph: Graph, node: PEArray, times: DeviceTimes, technology: Technol
         chip=True,
         technology=technology,
     )
+
+
+def _stages_of_files(node: PEArray, plan: StagePlan) -> tuple[dict[str, int], dict[str, int]]:
+    """The stages in which register files are read, and those at whose ends they are written."""
+    files = {register.name: 0 for register in node.registers}
+    writes = dict(files)
+    most = plan.load_latency + sum(
+        plan.latency_of(term) for term in walk(node) if isinstance(term, Expr)
+    )
+    while True:
+        stages = Stages(node, plan, files, writes)
+        read, written = dict(files), dict(writes)
+        for statement in node.body:
+            if isinstance(statement, RegisterWrite):
+                name = statement.register
+                values = (statement.value, statement.condition, *statement.indices)
+                found = [stages.of(value, True) for value in values if value is not None]
+                at = max((stage for stage in found if stage is not None), default=0)
+                way = stages.longest_way(node, name, statement)
+                read[name] = max(read[name], at - way)
+                written[name] = max(written[name], at)
+        if (read, written) == (files, writes):
+            return files, writes
+        files, writes = read, written
+        late = [name for name, stage in files.items() if stage > most]
+        if late:
+            raise UnsupportedError(
+                f"the registers of {node.name!r} depend on one another through floating-point "
+                "operators, which have registers of their own",
+                location=node.location,
+                given=", ".join(late),
+                hint="compute the parts in Funcs of their own, which are nodes with channels in "
+                "between",
+            )
+
+
+def _check_files(
+    node: PEArray, interval: int, files: Mapping[str, int], writes: Mapping[str, int]
+) -> None:
+    """Raise ``UnsupportedError`` for a file that is written too late for the next firing."""
+    for register in node.registers:
+        needed = writes[register.name] + 1 - files[register.name]
+        there = interval * register.distance
+        if needed > there:
+            raise UnsupportedError(
+                f"{node.name!r} cannot have written {register.name!r} before it is read again",
+                location=node.location,
+                expected=f"at most {there} cycles from a read to the read of what it becomes",
+                given=f"{needed} cycles, of which the floating-point operators have all but one",
+                hint="compute the parts in Funcs of their own, or split a loop over results and "
+                "make its part the innermost one: then other sums are in between",
+            )
 
 
 def _check_send(node: PEArray, send: Send, stages: Stages, plan: StagePlan) -> None:
@@ -231,10 +324,12 @@ def _stage_of_store(
     return at
 
 
-def _check_multipliers(node: PEArray, plan: StagePlan) -> None:
-    least, most = plan.technology.multiplier_registers
+def _check_operators(node: PEArray, plan: StagePlan) -> None:
+    """Raise ``UnsupportedError`` for latencies with which no operator can be built."""
     for term in walk(node):
         if isinstance(term, Expr) and not is_control(term):
+            _check_float_operator(node, term, plan)
+            least, most = plan.technology.multiplier_registers
             factors = multiplier_operands(term, plan.technology)
             if factors is not None and not least <= plan.latency_of(term) <= most:
                 raise UnsupportedError(
@@ -246,6 +341,23 @@ def _check_multipliers(node: PEArray, plan: StagePlan) -> None:
                     given=f"{plan.latency_of(term)} cycles of the device",
                     hint="set the operator_latencies of the device",
                 )
+
+
+def _check_float_operator(node: PEArray, term: Expr, plan: StagePlan) -> None:
+    module = float_module(term)
+    if module is None:
+        return
+    least, most = module.registers
+    if not least <= plan.latency_of(term) <= most:
+        assert isinstance(term, Apply)
+        raise UnsupportedError(
+            f"{node.name!r} computes {term.operator.value!r} of {term.type.scalar} with a latency "
+            "that a chip cannot have",
+            location=node.location,
+            expected=f"a latency of {least} to {most} cycles: so many registers it can have",
+            given=f"{plan.latency_of(term)} cycles of the device",
+            hint="set the operator_latencies of the device",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,8 +20,8 @@ class Technology:
     multiplier_registers: the fewest and the most registers of a product in one multiplier.
     clears_in_carry: whether the cells of a carry chain add to a sum or to zero, as a signal says.
     library: for each file of the library that the chip needs, where its text is.
-    cells, models: files with the interfaces of primitives for synthesis, and with models of them
-        for simulation.
+    primitives: files of the library with primitives: black boxes for synthesis, and models for
+        simulation.
     """
 
     name: str
@@ -33,8 +33,7 @@ class Technology:
             {"multiply.sv": "multiply.sv", "accumulate.sv": "accumulate.sv"}
         )
     )
-    cells: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
+    primitives: tuple[str, ...] = ()
 
 
 GENERIC = Technology(name="generic")
@@ -47,8 +46,7 @@ ECP5 = Technology(
     library=MappingProxyType(
         {"multiply.sv": "multiply_ecp5.sv", "accumulate.sv": "accumulate_ecp5.sv"}
     ),
-    cells=("ecp5_cells.sv",),
-    models=("ecp5_models.sv",),
+    primitives=("ecp5_primitives.sv",),
 )
 
 TECHNOLOGIES: Mapping[str, Technology] = MappingProxyType(

@@ -29,7 +29,10 @@ MOST_TOKENS = 1 << 16
 
 LIBRARY = (
     *("fifo", "adjustable_fifo", "delay", "multiply", "accumulate", "CCU2C", "MULT18X18D"),
-    *("operators", "floats", "stalls", "testbench", "top", "chip", "ecp5_cells", "ecp5_models"),
+    *("operators", "floats", "stalls", "testbench", "top", "chip", "ecp5_primitives"),
+    *("float_parts", "float_add", "float_multiply", "float_round", "leading_zeros"),
+    *("optional_register", "pipeline_registers"),
+    *("banks", "input_bank", "output_bank", "wishbone", "slave"),
     *("image", "judge", "last_cycle", "later_cycle", "self_test", "serial", "board"),
 )
 """Modules and packages that are the same in every design."""

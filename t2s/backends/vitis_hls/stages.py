@@ -14,14 +14,15 @@ from graphlib import CycleError, TopologicalSorter
 
 from t2s.core.expr import Local
 from t2s.core.walk import walk
-from t2s.graph.body import Load, Receive, Send, Statement, Store
+from t2s.graph.body import Receive, Send
 from t2s.graph.graph import Graph
-from t2s.graph.nodes import Machine, Node, PEArray, Search
+from t2s.graph.nodes import Node, PEArray
+from t2s.graph.ports import loading, storing
 
 
 def shared_tensors(graph: Graph) -> tuple[str, ...]:
     """The tensors that nodes store and load, but for those of one machine with one PE."""
-    loaded, stored = _users(graph, (Load, Search)), _users(graph, (Store,))
+    loaded, stored = loading(graph), storing(graph)
     return tuple(
         tensor
         for tensor, nodes in stored.items()
@@ -32,16 +33,6 @@ def shared_tensors(graph: Graph) -> tuple[str, ...]:
 def _alone(nodes: Collection[str], graph: Graph) -> bool:
     machines = {machine.name for machine in graph.machines if machine.pe_count == 1}
     return len(nodes) == 1 and machines.issuperset(nodes)
-
-
-def _users(graph: Graph, kinds: tuple[type[Statement], ...]) -> dict[str, list[str]]:
-    users: dict[str, list[str]] = {}
-    for node in graph.nodes:
-        for statement in node.statements() if isinstance(node, Machine) else node.body:
-            if isinstance(statement, kinds):
-                assert isinstance(statement, Load | Store | Search)
-                users.setdefault(statement.tensor, []).append(node.name)
-    return users
 
 
 def in_stages(graph: Graph) -> Graph | None:
@@ -112,7 +103,7 @@ def _parts(graph: Graph, ignored: Collection[str]) -> dict[str, str]:
 def _levels(graph: Graph, parts: dict[str, str]) -> dict[str, int] | None:
     """For each part how many run before it, in a row; ``None`` if parts wait for each other."""
     before: dict[str, set[str]] = {part: set() for part in parts.values()}
-    loaded, stored = _users(graph, (Load, Search)), _users(graph, (Store,))
+    loaded, stored = loading(graph), storing(graph)
     for tensor in shared_tensors(graph):
         for reader in loaded[tensor]:
             before[parts[reader]] |= {parts[writer] for writer in stored[tensor]}

@@ -38,6 +38,7 @@ _FUNCTIONS = MappingProxyType(
         "Exp": Function.EXPONENTIAL,
         "Log": Function.LOGARITHM,
         "Tanh": Function.HYPERBOLIC_TANGENT,
+        "Erf": Function.ERROR_FUNCTION,
         "Sigmoid": Function.SIGMOID,
         "Sqrt": Function.SQUARE_ROOT,
     }
@@ -220,15 +221,16 @@ class _Reader:
                 number, node, f"{node.op_type} is not an operation of index notation"
             )
         try:
-            value = make(_Node(self, node))
+            made = make(_Node(self, node))
         except NotExpressible as reason:
             raise self.refusal(
                 number, node, f"{node.op_type} is not in index notation: {reason}"
             ) from None
-        name = node.output[0]
-        value = replace(value, name=name)
-        # what several operations read is computed once
-        self.values[name] = self.writer.stored(value) if self.readers[name] > 1 else value
+        values = made if isinstance(made, list) else [made]  # other outputs are optional
+        for name, value in zip(node.output, values, strict=False):
+            value = replace(value, name=name)
+            # what several operations read is computed once
+            self.values[name] = self.writer.stored(value) if self.readers[name] > 1 else value
 
     def fold(self, node: Any) -> None:
         """Compute an operation on constants."""
@@ -362,9 +364,9 @@ def _function(node: _Node) -> Value:
 
 
 def _gelu(node: _Node) -> Value:
-    if node.attribute("approximate", b"none") != b"tanh":
-        raise NotExpressible('Gelu by the error function; approximate="tanh" is the function gelu')
-    return node.writer.function(Function.GELU, node.operand(0))
+    by_tangent = node.attribute("approximate", b"none") == b"tanh"
+    function = Function.GELU if by_tangent else Function.GELU_OF_ERROR_FUNCTION
+    return node.writer.function(function, node.operand(0))
 
 
 def _negative(node: _Node) -> Value:
@@ -456,6 +458,24 @@ def _unsqueeze(node: _Node) -> Value:
     return node.writer.reshape(value, [1 if at in new else next(extents) for at in range(order)])
 
 
+def _gather(node: _Node) -> Value:
+    index = node.constant(1, "an index")
+    if index.ndim:
+        raise NotExpressible("several coordinates of an axis")
+    return node.writer.select(node.operand(0), int(node.attribute("axis", 0)), int(index))
+
+
+def _pieces(node: _Node) -> list[Value]:
+    """``Split`` into equal pieces."""
+    value, count = node.operand(0), len(node.node.output)
+    along = int(node.attribute("axis", 0)) % len(value.axes)
+    sizes = node.integers(1, "split")
+    if sizes is not None and len(set(sizes)) > 1:
+        raise NotExpressible("pieces of different sizes")
+    divided = node.writer.divided(value, along, count)
+    return [node.writer.select(divided, along, piece) for piece in range(count)]
+
+
 def _unchanged(node: _Node) -> Value:
     return node.operand(0)
 
@@ -469,7 +489,7 @@ def _cast(node: _Node) -> Value:
     return node.operand(0)
 
 
-_READERS: Mapping[str, Callable[[_Node], Value]] = MappingProxyType(
+_READERS: Mapping[str, Callable[[_Node], Value | list[Value]]] = MappingProxyType(
     {
         **dict.fromkeys(_FUNCTIONS, _function),
         **dict.fromkeys(_OPERATORS, _pointwise),
@@ -480,6 +500,7 @@ _READERS: Mapping[str, Callable[[_Node], Value]] = MappingProxyType(
         "Einsum": _einsum,
         "Equal": _is_zero,
         "Flatten": _flatten,
+        "Gather": _gather,
         "Gelu": _gelu,
         "Gemm": _affine,
         "Identity": _unchanged,
@@ -493,6 +514,7 @@ _READERS: Mapping[str, Callable[[_Node], Value]] = MappingProxyType(
         "Reciprocal": _reciprocal,
         "Reshape": _reshape,
         "Softmax": _softmax,
+        "Split": _pieces,
         "Squeeze": _squeeze,
         "Transpose": _transpose,
         "Unsqueeze": _unsqueeze,

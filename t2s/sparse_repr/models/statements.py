@@ -30,6 +30,7 @@ from t2s.sparse_repr.models.axes import (
     regrouped,
     unite,
 )
+from t2s.sparse_repr.models.parts import Definition, Part, PartsMaker, digits
 from t2s.sparse_repr.notation.ir import (
     Access,
     Choice,
@@ -108,6 +109,15 @@ class _Statement:
     value: Value
 
 
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class _Part:
+    """Elements of a tensor at a coordinate of one of its axes."""
+
+    of: str
+    axis: Axis
+    coordinate: int
+
+
 @dataclass
 class StatementWriter:
     """Collects the tensors and statements of a model."""
@@ -119,6 +129,7 @@ class StatementWriter:
     inputs: dict[str, str] = field(default_factory=dict)
     outputs: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     statements: list[_Statement] = field(default_factory=list)
+    parts: dict[str, _Part] = field(default_factory=dict)
 
     # what a model has
 
@@ -145,6 +156,7 @@ class StatementWriter:
     def output(self, name: str, value: Value) -> None:
         """A value that the model gives, as a tensor of its own statement."""
         made = [statement.tensor for statement in self.statements]
+        made += [part for part in self.parts if self._place_of(part).of not in self.weights]
         taken = [tensor for tensor, _ in self.outputs.values()]
         stored = value
         if value.tensor not in made or value.tensor in taken or value.transposed:
@@ -185,10 +197,7 @@ class StatementWriter:
         """A value where a condition is not zero, and another one elsewhere; repeated as needed."""
         if condition.number is not None:
             raise NotExpressible("a condition that is one number")
-        return _elementwise(
-            (condition, value, otherwise),
-            lambda decides, one, other: Choice(condition=decides, value=one, otherwise=other),
-        )
+        return _elementwise((condition, value, otherwise), _choice)
 
     def of_row(
         self,
@@ -337,6 +346,61 @@ class StatementWriter:
 
         return replace(value, axes=axes, formula=formula)
 
+    def select(self, operand: Value, at: int, coordinate: int) -> Value:
+        """The value at one coordinate of an axis, which it does not have any more."""
+        value = self.stored(operand)
+        at %= len(value.axes)
+        axes = (*value.axes[:at], *value.axes[at + 1 :])
+        axis = value.axes[at]
+        if value.tensor is None or not leaves(axis):
+
+            def only(variables: Sequence[Variables]) -> Expression:
+                return value.formula([*variables[:at], (), *variables[at:]])
+
+            return replace(value, axes=axes, formula=only)
+        coordinate %= extent_of(axis)
+        part = self._part(value.tensor, axis, coordinate)
+
+        def formula(variables: Sequence[Variables]) -> Expression:
+            nowhere = ("",) * len(leaves(axis))
+            whole = value.formula([*variables[:at], nowhere, *variables[at:]])
+            assert isinstance(whole, Access)
+            return Access(tensor=part, variables=tuple(filter(None, whole.variables)))
+
+        return replace(value, axes=axes, formula=formula, tensor=part)
+
+    def _part(self, tensor: str, axis: Axis, coordinate: int) -> str:
+        """The tensor that has the elements of another one at a coordinate."""
+        for name, part in self.parts.items():
+            if (part.of, part.axis, part.coordinate) == (tensor, axis, coordinate):
+                return name
+        name = self.names.fresh(f"{tensor}_{coordinate}")
+        self.parts[name] = _Part(of=tensor, axis=axis, coordinate=coordinate)
+        return name
+
+    def _place_of(self, name: str) -> Part:
+        """The tensor that a part is of, perhaps through other parts, and its place there."""
+        chain = [self.parts[name]]
+        while chain[-1].of in self.parts:
+            chain.append(self.parts[chain[-1].of])
+        tensor = chain[-1].of
+        factors = [leaf for axis in self.tensors[tensor] for leaf in leaves(axis)]
+        place: list[tuple[int, int]] = []
+        for part in chain:
+            own = leaves(part.axis)
+            coordinates = digits(part.coordinate, [leaf.extent for leaf in own])
+            place += [(factors.index(leaf), c) for leaf, c in zip(own, coordinates, strict=True)]
+        return Part(of=tensor, at=tuple(sorted(place)))
+
+    def divided(self, operand: Value, at: int, count: int) -> Value:
+        """The value with an axis of ``count`` equal pieces in front of one of its axes."""
+        at %= len(operand.axes)
+        shape = list(operand.shape)
+        if shape[at] % count:
+            raise NotExpressible(f"pieces of different sizes of {shape[at]} coordinates")
+        shape[at : at + 1] = [count, shape[at] // count]
+        return self.reshape(operand, shape)
+
     def stored(self, value: Value) -> Value:
         """A value as elements of a tensor, which is assigned if it is not one yet."""
         if value.tensor is not None or value.number is not None:
@@ -347,21 +411,37 @@ class StatementWriter:
 
     def finished(self) -> ModelStatements:
         """The statements, with variables for all axes, and the tensors that they have."""
-        variables = _Variables(self.tensors)
-        lines: list[str] = []
-        used: set[str] = set()
+        variables = _Variables((*self.tensors, *self.parts))
+        statements = []
         for statement in self.statements:
             of_axes = variables.of_axes((*statement.value.axes, *statement.value.inner))
             names = [name for axis in of_axes[: len(statement.value.axes)] for name in axis]
             target = Access(tensor=statement.tensor, variables=tuple(names))
             value = statement.value.formula(of_axes)
-            used.update(access.tensor for access in (target, *accesses(value)))
-            lines.append(f"{print_expression(target)} = {print_expression(value)}")
-        shapes = {
-            name: tuple(leaf.extent for axis in axes for leaf in leaves(axis))
-            for name, axes in self.tensors.items()
-            if name in used
-        }
+            statements.append(Definition(target=target, value=value))
+        maker = PartsMaker(
+            names=self.names,
+            variables={
+                name: tuple(one for axis in variables.of_axes(axes) for one in axis)
+                for name, axes in self.tensors.items()
+            },
+            shapes={
+                name: tuple(leaf.extent for axis in axes for leaf in leaves(axis))
+                for name, axes in self.tensors.items()
+            },
+            weights=self.weights,
+            sparse=self.sparse,
+        )
+        maker.parts |= {name: self._place_of(name) for name in self.parts}
+        made = maker.define(
+            statements, list(self.inputs.values()), [tensor for tensor, _ in self.outputs.values()]
+        )
+        used = {access.tensor for each in made for access in (each.target, *accesses(each.value))}
+        lines = [
+            f"{print_expression(each.target)} = {print_expression(each.value)}" for each in made
+        ]
+        shapes = {name: maker.shape_of(name) for name in (*maker.shapes, *maker.parts)}
+        shapes = {name: shape for name, shape in shapes.items() if name in used}
         weights = {name: array for name, array in self.weights.items() if name in used}
         return ModelStatements(
             text="\n".join(lines),
@@ -403,7 +483,7 @@ class StatementWriter:
 class _Variables:
     """Names of index variables: the same one wherever coordinates are the same."""
 
-    def __init__(self, tensors: Mapping[str, object]) -> None:
+    def __init__(self, tensors: Sequence[str]) -> None:
         self.names = NameSupply((*tensors, *_LETTERS))
         self.free = iter([letter for letter in _LETTERS if letter not in tensors])
         self.found: dict[Factors, list[str]] = {}
@@ -433,6 +513,16 @@ _LETTERS = "ijklmnpqrstuvwabcdefgh"
 
 def _product(left: Expression, right: Expression) -> Expression:
     return Combine(operator=Op.MULTIPLY, left=left, right=right)
+
+
+def _choice(condition: Expression, value: Expression, otherwise: Expression) -> Expression:
+    """A choice by a condition, which may be whether something is zero, or is not."""
+    match condition:
+        case Choice(value=Number(value=0), otherwise=Number(value=1)):
+            return _choice(condition.condition, otherwise, value)
+        case Choice(value=Number(value=1), otherwise=Number(value=0)):
+            return _choice(condition.condition, value, otherwise)
+    return Choice(condition=condition, value=value, otherwise=otherwise)
 
 
 def _common(left: Axis, right: Axis) -> Axis:

@@ -32,6 +32,7 @@ _FUNCTIONS = MappingProxyType(
         "exp": Function.EXPONENTIAL,
         "log": Function.LOGARITHM,
         "tanh": Function.HYPERBOLIC_TANGENT,
+        "erf": Function.ERROR_FUNCTION,
         "sigmoid": Function.SIGMOID,
         "silu": Function.SILU,
         "sqrt": Function.SQUARE_ROOT,
@@ -143,7 +144,8 @@ class _Reader:
         return shape
 
     def read_node(self, number: int, node: Any) -> None:
-        name = str(node.target).removeprefix("aten.").split(".")[0]
+        name = str(getattr(node.target, "__name__", node.target))
+        name = name.removeprefix("aten.").split(".")[0]
         make = _READERS.get(name)
         if make is None:
             raise self.refusal(number, node, f"{name} is not an operation of index notation")
@@ -257,9 +259,9 @@ def _einsum(node: _Node) -> Value:
 
 
 def _gelu(node: _Node) -> Value:
-    if node.argument(1, "approximate", "none") != "tanh":
-        raise NotExpressible('gelu by the error function; approximate="tanh" is its function gelu')
-    return node.writer.function(Function.GELU, node.operand(0))
+    by_tangent = node.argument(1, "approximate", "none") == "tanh"
+    function = Function.GELU if by_tangent else Function.GELU_OF_ERROR_FUNCTION
+    return node.writer.function(function, node.operand(0))
 
 
 def _negative(node: _Node) -> Value:
@@ -351,6 +353,33 @@ def _shaped(node: _Node) -> Value:
     return node.writer.reshape(node.operand(0), node.reader.shape_of(node.node))
 
 
+def _select(node: _Node) -> Value:
+    return node.writer.select(node.operand(0), node.argument(1), node.argument(2))
+
+
+def _pieces(node: _Node) -> Value:
+    """``chunk`` and ``split``: equal pieces along an axis of their own, the first one."""
+    value, along = node.operand(0), node.argument(2, "dim", 0)
+    pieces = node.node.meta["val"]
+    if len({tuple(piece.shape) for piece in pieces}) > 1:
+        raise NotExpressible("pieces of different sizes")
+    along %= len(value.axes)
+    divided = node.writer.divided(value, along, len(pieces))
+    order = list(range(len(divided.axes)))
+    return node.writer.transpose(divided, [order.pop(along), *order])
+
+
+def _piece(node: _Node) -> Value:
+    return node.writer.select(node.operand(0), 0, node.argument(1))
+
+
+def _slice(node: _Node) -> Value:
+    value = node.operand(0)
+    if node.reader.shape_of(node.node) != value.shape:
+        raise NotExpressible("a part of an axis that is not one coordinate")
+    return value
+
+
 def _unchanged(node: _Node) -> Value:
     if node.operator == "dropout" and node.argument(2, "train", False):
         raise NotExpressible("dropout in training")
@@ -380,6 +409,10 @@ _READERS: Mapping[str, Callable[[_Node], Value]] = MappingProxyType(
         "pow": _power,
         "reciprocal": _reciprocal,
         "scaled_dot_product_attention": _attention,
+        "getitem": _piece,
+        "select": _select,
+        "slice": _slice,
+        **dict.fromkeys(("chunk", "split", "split_with_sizes"), _pieces),
         "softmax": _softmax,
         "t": _transpose,
         "transpose": _transpose,

@@ -135,6 +135,11 @@ def tanh(operand: Operand) -> Notation:
     return _called(Function.HYPERBOLIC_TANGENT, operand)
 
 
+def erf(operand: Operand) -> Notation:
+    """The error function, as of :func:`math.erf`."""
+    return _called(Function.ERROR_FUNCTION, operand)
+
+
 def sigmoid(operand: Operand) -> Notation:
     """``1/(1 + exp(-x))``.  It is a half at all coordinates at which nothing is stored."""
     return _called(Function.SIGMOID, operand)
@@ -143,6 +148,11 @@ def sigmoid(operand: Operand) -> Notation:
 def gelu(operand: Operand) -> Notation:
     """The Gaussian error linear unit: ``x/2*(1 + tanh(sqrt(2/pi)*(x + 0.044715*x**3)))``."""
     return _called(Function.GELU, operand)
+
+
+def gelu_erf(operand: Operand) -> Notation:
+    """The Gaussian error linear unit as it is defined: ``x/2*(1 + erf(x/sqrt(2)))``."""
+    return _called(Function.GELU_OF_ERROR_FUNCTION, operand)
 
 
 def silu(operand: Operand) -> Notation:

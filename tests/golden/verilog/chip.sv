@@ -47,8 +47,9 @@ module C_pe (
 
   // what the present firing needs, and where
   logic sends_C_to_C_store;
+  logic coming_sends_C_to_C_store;
   always_comb begin
-    sends_C_to_C_store = $signed(32'(k)) == 4;
+    coming_sends_C_to_C_store = $signed(32'(next_k)) == 4;
   end
 
   // firing
@@ -118,6 +119,7 @@ module C_pe (
     if (reset || fires) begin
       k <= next_k;
       finished <= finishes;
+      sends_C_to_C_store <= coming_sends_C_to_C_store;
     end
     if (fires_after_3 && C_partial_write) begin
       C_partial <= C_partial_value;
@@ -183,8 +185,9 @@ module C_pe_2 (
 
   // what the present firing needs, and where
   logic sends_C_to_C_store;
+  logic coming_sends_C_to_C_store;
   always_comb begin
-    sends_C_to_C_store = $signed(32'(k)) == 4;
+    coming_sends_C_to_C_store = $signed(32'(next_k)) == 4;
   end
 
   // firing
@@ -251,6 +254,7 @@ module C_pe_2 (
     if (reset || fires) begin
       k <= next_k;
       finished <= finishes;
+      sends_C_to_C_store <= coming_sends_C_to_C_store;
     end
     if (fires_after_3 && C_partial_write) begin
       C_partial <= C_partial_value;
@@ -316,8 +320,9 @@ module C_pe_3 (
 
   // what the present firing needs, and where
   logic sends_C_to_C_store;
+  logic coming_sends_C_to_C_store;
   always_comb begin
-    sends_C_to_C_store = $signed(32'(k)) == 4;
+    coming_sends_C_to_C_store = $signed(32'(next_k)) == 4;
   end
 
   // firing
@@ -384,6 +389,7 @@ module C_pe_3 (
     if (reset || fires) begin
       k <= next_k;
       finished <= finishes;
+      sends_C_to_C_store <= coming_sends_C_to_C_store;
     end
     if (fires_after_3 && C_partial_write) begin
       C_partial <= C_partial_value;
@@ -446,8 +452,9 @@ module C_pe_4 (
 
   // what the present firing needs, and where
   logic sends_C_to_C_store;
+  logic coming_sends_C_to_C_store;
   always_comb begin
-    sends_C_to_C_store = $signed(32'(k)) == 4;
+    coming_sends_C_to_C_store = $signed(32'(next_k)) == 4;
   end
 
   // firing
@@ -511,6 +518,7 @@ module C_pe_4 (
     if (reset || fires) begin
       k <= next_k;
       finished <= finishes;
+      sends_C_to_C_store <= coming_sends_C_to_C_store;
     end
     if (fires_after_3 && C_partial_write) begin
       C_partial <= C_partial_value;

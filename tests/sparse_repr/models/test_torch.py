@@ -99,20 +99,44 @@ def test_masks_and_outputs_in_another_order() -> None:
         ),
         HERE,
     )
-    assert read.text == (
-        "filled(i,j) = where(where(x(i,j), 0, 1), (-1.5), x(i,j))\ny(j,i) = filled(i,j)"
-    )
+    assert read.text == ("filled(i,j) = where(x(i,j), x(i,j), (-1.5))\ny(j,i) = filled(i,j)")
     assert read.outputs == {"y": ("y", (6, 4))}
 
 
 def test_operators_that_are_refused() -> None:
-    with pytest.raises(UserError, match="select is not an operation of index notation") as caught:
-        statements_of_torch(graph([("y", "select", ("x", 0, 0), (6,))]), HERE)
+    with pytest.raises(UserError, match="sort is not an operation of index notation") as caught:
+        statements_of_torch(graph([("y", "sort", ("x", 0), (6,))]), HERE)
     assert caught.match(r"in the order of the model: x, w, y \(this one\), output")
     with pytest.raises(UserError, match="a comparison with something else than zero"):
         statements_of_torch(graph([("y", "eq", ("x", 2), (4, 6))]), HERE)
-    with pytest.raises(UserError, match="gelu by the error function"):
-        statements_of_torch(graph([("y", "gelu", ("x",), (4, 6))]), HERE)
+    with pytest.raises(UserError, match="a part of an axis that is not one coordinate"):
+        statements_of_torch(graph([("y", "slice", ("x", 1, 0, 2), (4, 2))]), HERE)
+
+
+def test_pieces_are_cut_up_to_the_weights() -> None:
+    """What nothing reads in whole has a statement for each of its parts that is read."""
+    operations: list[tuple[str, str, tuple[Any, ...], tuple[int, ...]]] = [
+        ("packed", "linear", ("x", "w"), (4, 3)),
+        ("parts", "unflatten", ("packed", 1, [3, 1]), (4, 3, 1)),
+        ("one", "select", ("parts", 1, 0), (4, 1)),
+        ("other", "select", ("parts", 1, -1), (4, 1)),
+        ("y", "mul", ("one", "other"), (4, 1)),
+    ]
+    read = statements_of_torch(graph(operations), HERE)
+    assert read.text == (
+        "packed_2(i) = x(i,k)*layer_weight_2(k)\n"
+        "packed_0(i) = x(i,k)*layer_weight_0(k)\n"
+        "y(i) = packed_0(i)*packed_2(i)"
+    )
+    np.testing.assert_array_equal(read.weights["layer_weight_2"], np.arange(12.0, 18))
+    assert read.sparse >= {"layer_weight_0", "layer_weight_2"}
+
+
+def test_one_coordinate_of_an_input() -> None:
+    read = statements_of_torch(graph([("y", "select", ("x", 0, 2), (6,))]), HERE)
+    assert read.text == "x_2(j) = x(i,j)*only_x_2(i)"
+    np.testing.assert_array_equal(read.weights["only_x_2"], [0, 0, 1, 0])
+    assert read.outputs == {"y": ("x_2", (6,))}
 
 
 def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,13 +215,40 @@ def test_exports() -> None:
                     scores = scores.masked_fill(~self.mask, -1e9)
             return (scores.softmax(-1) @ v).transpose(0, 1).reshape(5, 6)
 
+    class Attention(nn.Module):  # type: ignore[misc, name-defined]
+        """As PyTorch has it: queries, keys and values in one product."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+
+        def forward(self, x: Any) -> Any:
+            return self.attention(x, x, x, need_weights=False)[0]
+
+    class FirstToken(nn.Module):  # type: ignore[misc, name-defined]
+        """Packed products as models of GPT have them, and a class from the first row."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.packed, self.last = nn.Linear(6, 18), nn.Linear(6, 3)
+
+        def forward(self, x: Any) -> Any:
+            q, k, v = self.packed(x).split(6, dim=-1)
+            o = nn.functional.scaled_dot_product_attention(q, k, v)
+            return self.last(o[:, 0])
+
+    def layer() -> Any:
+        return nn.TransformerEncoderLayer(8, 2, 12, activation="gelu", batch_first=True)
+
     torch.manual_seed(0)
+    packed = [(Attention(), (2, 5, 8)), (FirstToken(), (2, 5, 6)), (layer(), (2, 5, 8))]
     masked = [(Masked(kind), (5, 6)) for kind in ("causal", "boolean", "where", "fill", "not")]
     decoders = [(Decoder(), (1, 6, 8)), (Decoder(), (3, 6, 8))]
-    for module, shape in (*masked, *decoders, (Graph(), (6, 5))):
+    for module, shape in (*packed, *masked, *decoders, (Graph(), (6, 5))):
         argument = torch.randn(shape, dtype=torch.float64)
         imported = sparse.from_torch(module.double(), (argument,))
-        inputs = {"x": argument.numpy()}
+        (name,) = imported.inputs
+        inputs = {name: argument.numpy()}
         found = imported.outputs(imported.simulate(inputs))
         for name, expected in imported.expected(inputs).items():
             np.testing.assert_allclose(found[name], expected, rtol=1e-8)

@@ -344,6 +344,7 @@ _MISSING = {
     Op.EXPONENTIAL: "exp",
     Op.LOGARITHM: "log",
     Op.HYPERBOLIC_TANGENT: "tanh",
+    Op.ERROR_FUNCTION: "erf",
     Op.FLOOR: "floor",
     Op.CEILING: "ceil",
 }

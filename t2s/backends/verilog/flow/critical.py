@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from t2s.backends.verilog.arrays import pe_names
 from t2s.backends.verilog.flow.routing import Hop
 from t2s.backends.verilog.top import Top
 from t2s.core.location import SourceLocation
 from t2s.graph.nodes import Node
-from t2s.graph.semantics import pe_points
+from t2s.graph.semantics import space_points
 
 _CELLS = re.compile(
     r"_(?:LUT4|TRELLIS_FF|CCU2C|PFUMX|L6MUX21|MULT18X18D|DP16KD|TRELLIS_DPR16X4)(?:_.*|$)"
@@ -130,11 +131,10 @@ def _signal(parts: Sequence[str]) -> str:
 
 
 def _pe(node: Node, inside: Sequence[str]) -> str:
-    match = re.fullmatch(r"pe_(\d+)", inside[0]) if inside else None
-    if match is None or not node.space:
-        return node.name
-    points = list(pe_points(node))
-    return f"{node.name}[{', '.join(map(str, points[int(match[1])]))}]"
+    """The PE that a cell is in; the node alone for what is around its PEs."""
+    points = dict(zip(pe_names(node), space_points(node), strict=True))
+    point = points.get(inside[0]) if inside else None
+    return f"{node.name}[{', '.join(map(str, point))}]" if point else node.name
 
 
 def _position(shape: Sequence[int], element: int) -> str:

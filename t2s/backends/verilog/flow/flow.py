@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from time import perf_counter
 
@@ -17,6 +18,8 @@ from t2s.backends.verilog.flow.parts import Board, Part
 from t2s.backends.verilog.flow.routing import Routed, place_and_route
 from t2s.backends.verilog.flow.self_test import LIBRARY, memory_images, self_test, unsupported
 from t2s.backends.verilog.flow.toolchain import check_tools, run_tool, run_yosys
+from t2s.backends.verilog.flow.wishbone import LIBRARY as SLAVE_LIBRARY
+from t2s.backends.verilog.flow.wishbone import header, not_on_a_bus, wishbone_slave
 from t2s.backends.verilog.technology import find_technology
 from t2s.backends.verilog.top import Top, top_of
 from t2s.backends.verilog.verilog_ast import print_modules
@@ -42,6 +45,13 @@ class Built:
     seconds: Mapping[str, float]
 
 
+class Memory(Enum):
+    """What is around a design: a self test in block RAM, or memories behind a bus."""
+
+    BRAM = "bram"
+    WISHBONE = "wishbone"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ChipJob:
     """What a chip is built of.
@@ -54,6 +64,7 @@ class ChipJob:
     times: DeviceTimes
     arrays: Mapping[str, Array]
     parameters: Mapping[str, Array]
+    memory: Memory
     part: Part
     board: Board | None
     clock_mhz: float
@@ -71,9 +82,11 @@ class Sources:
     files: Mapping[str, str]
 
 
-def check_self_test(graph: Graph) -> None:
-    """Raise ``UnsupportedError`` for a design that has no self test, with all reasons."""
+def check_memory(graph: Graph, memory: Memory = Memory.BRAM) -> None:
+    """Raise ``UnsupportedError`` for a design that has no such memory, with all reasons."""
     problems = unsupported(graph)
+    if memory is Memory.WISHBONE:
+        problems = [*problems, *not_on_a_bus(graph)]
     if problems:
         raise refusal(NAME, graph, problems)
 
@@ -83,10 +96,11 @@ def sources_of(job: ChipJob) -> Sources:
 
     Raises ``UnsupportedError`` for designs that have no self test.
     """
-    check_self_test(job.graph)
+    check_memory(job.graph, job.memory)
+    if job.memory is Memory.WISHBONE:
+        return _slave_sources(job)
     technology = find_technology(job.part.technology)
     files = dict(chip_files(job.graph, job.times, technology))
-    del files["chip.sv"]  # a self test starts the design itself
     top = top_of(job.graph, job.times, technology)
     images = memory_images(job.graph, job.arrays)
     test = self_test(top, job.times, images, job.parameters)
@@ -101,6 +115,22 @@ def sources_of(job: ChipJob) -> Sources:
     if job.board is not None:
         files["board.lpf"] = constraints(job.board, job.board.clock_mhz)
     return Sources(names=top, top=module, read=read, files=files)
+
+
+def _slave_sources(job: ChipJob) -> Sources:
+    """The files of a chip behind a bus; ``NAME.h`` has the words of its tensors."""
+    technology = find_technology(job.part.technology)
+    top = top_of(job.graph, job.times, technology)
+    slave = wishbone_slave(top, job.times, job.parameters)
+    files = {
+        **chip_files(job.graph, job.times, technology),
+        **{name: _text(name) for name in SLAVE_LIBRARY},
+        **slave.files,
+    }
+    read = tuple(files)
+    name = identifier(job.graph.name)
+    files[f"{name}.h"] = header(name, slave)
+    return Sources(names=top, top=slave.module, read=read, files=files)
 
 
 def build(job: ChipJob, folder: Path, begin: Callable[[str], None]) -> Built:

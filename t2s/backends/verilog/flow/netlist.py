@@ -47,7 +47,7 @@ def netlist_model(
     ]
     run_yosys(commands, folder, time_limit)
     bench = files_of(graph, times, largest(times), constant=True, technology=technology)
-    models = {name: bench[name] for name in technology.models}
+    models = {name: bench[name] for name in technology.primitives}
     files = {
         "floats.sv": bench["floats.sv"],
         "cells.v": _cells(part, "\n".join(models.values())),

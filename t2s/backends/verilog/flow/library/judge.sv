@@ -1,4 +1,6 @@
 // Compares what one store unit stores with the result that is expected there.
+//
+// A block RAM is slow, and so is a comparison of all bits: each has a register behind it.
 module judge #(
   parameter int WIDTH = 8,
   parameter int BITS = 4,
@@ -14,13 +16,17 @@ module judge #(
 );
   logic [WIDTH-1:0] words [DEPTH];
   initial $readmemh(FILE, words);
-  logic written;
-  logic [WIDTH-1:0] expected;
-  logic [WIDTH-1:0] stored;
+  logic written, compared, differs;
+  logic [WIDTH-1:0] head, expected;
+  logic [WIDTH-1:0] stored, given;
   always_ff @(posedge clock) begin
-    expected <= words[address];
+    head <= words[address];
     stored <= value;
     written <= write && !reset;
-    wrong <= !reset && (wrong || (written && stored != expected));
+    expected <= head;
+    given <= stored;
+    compared <= written && !reset;
+    differs <= compared && !reset && given != expected;
+    wrong <= !reset && (wrong || differs);
   end
 endmodule

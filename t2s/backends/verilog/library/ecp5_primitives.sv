@@ -1,4 +1,7 @@
-// Models of primitives of ECP5, as far as the library uses them: for simulation only.
+// Primitives of ECP5 that the library uses: black boxes for synthesis, and models for simulation.
+`ifdef SYNTHESIS
+(* blackbox *)
+`endif
 module CCU2C #(
   parameter logic [15:0] INIT0 = 16'h0000,
   parameter logic [15:0] INIT1 = 16'h0000,
@@ -11,6 +14,7 @@ module CCU2C #(
   output logic S0, S1,
   output logic COUT
 );
+`ifndef SYNTHESIS
   // the table of four inputs propagates the carry, and its lowest four bits generate it
   logic propagate0, propagate1, generate0, generate1, middle;
   assign propagate0 = INIT0[{D0, C0, B0, A0}];
@@ -21,8 +25,12 @@ module CCU2C #(
   assign COUT = propagate1 ? middle : generate1;
   assign S0 = propagate0 ^ CIN;
   assign S1 = propagate1 ^ middle;
+`endif
 endmodule
 
+`ifdef SYNTHESIS
+(* blackbox *)
+`endif
 module MULT18X18D #(
   parameter REG_INPUTA_CLK = "NONE",
   parameter REG_INPUTB_CLK = "NONE",
@@ -42,6 +50,7 @@ module MULT18X18D #(
   output logic P12, P13, P14, P15, P16, P17, P18, P19, P20, P21, P22, P23,
   output logic P24, P25, P26, P27, P28, P29, P30, P31, P32, P33, P34, P35
 );
+`ifndef SYNTHESIS
   assign {P35, P34, P33, P32, P31, P30, P29, P28, P27, P26, P25, P24, P23, P22, P21, P20, P19,
     P18, P17, P16, P15, P14, P13, P12, P11, P10, P9, P8, P7, P6, P5, P4, P3, P2, P1, P0} =
     product;
@@ -70,4 +79,5 @@ module MULT18X18D #(
   end else begin : plain_output
     assign product = q;
   end
+`endif
 endmodule
