@@ -287,7 +287,7 @@ def test_the_referee_sees_a_difference(runtime: Path, tmp_path: Path) -> None:
     shallow = {name: replace(c, capacity=1) for name, c in timing.channels.items()}
     compare(row, model, program, replace(timing, channels=shallow), None)
     texts = (
-        "takes 11 cycles, not 7",
+        "it takes 11 cycles, not 7",
         "load fires (5, 1, 9), not (5, 1, 5) (number, first, last)",
         "compute fires (5, 2, 10), not (5, 2, 6) (number, first, last)",
         "store fires (5, 3, 11), not (5, 3, 7) (number, first, last)",
