@@ -11,7 +11,7 @@ import pytest
 
 import t2s
 from benchmarks.random_graphs import random_device, random_graph
-from benchmarks.referee import Row, compare, differences, referee
+from benchmarks.referee import Row, all_differences, compare, referee
 from t2s.backends.verilog import verilator
 from t2s.backends.verilog import verilator as verilator_build
 from t2s.backends.verilog.limits import largest, timing_of
@@ -287,7 +287,7 @@ def test_the_referee_sees_a_difference(runtime: Path, tmp_path: Path) -> None:
     shallow = {name: replace(c, capacity=1) for name, c in timing.channels.items()}
     compare(row, model, program, replace(timing, channels=shallow), None)
     texts = (
-        "takes 11 cycles, not 7",
+        "it takes 11 cycles, not 7",
         "load fires (5, 1, 9), not (5, 1, 5) (number, first, last)",
         "compute fires (5, 2, 10), not (5, 2, 6) (number, first, last)",
         "store fires (5, 3, 11), not (5, 3, 7) (number, first, last)",
@@ -297,4 +297,4 @@ def test_the_referee_sees_a_difference(runtime: Path, tmp_path: Path) -> None:
     ]
     other = find_engine("native").run(replace(program, inputs={"X": inputs["X"] + 1}), Limits())
     found = model.run(timing, inputs, {})
-    assert list(differences(program, other, found)) == ["other values in Y"]
+    assert list(all_differences(program, other, found)) == ["other values in Y"]
