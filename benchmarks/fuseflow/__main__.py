@@ -94,21 +94,24 @@ def page(counts: Mapping[str, int]) -> str:
 
 
 def _row_of_lanes(point: Lanes, found: int | None) -> str:
-    ours, ratio = (
-        ("not run", "") if found is None else (f"{found:,}", f"{found / point.cycles:.5f}")
-    )
+    ours, ratio = _found(point, found, digits=5)
     return f"| {point.rows} | {point.heads} | {point.cycles:,} | {ours} | {ratio} |"
 
 
 def _row(point: Point, found: int | None) -> str:
-    ours, ratio = "not run: more than 6e9 cycles" if size(point) > MOST else "not run", ""
-    if found is not None:
-        ours, ratio = f"{found:,}", f"{found / point.cycles:.3f}"
+    ours, ratio = _found(point, found, digits=3)
     verdict = f"{'*excluded*: ' if point.excluded else ''}{point.why}"
     return (
         f"| {point.model} | {point.data} | {point.fusion} | {point.cycles:,} | {ours} | {ratio} "
         f"| {verdict} |"
     )
+
+
+def _found(point: Point | Lanes, found: int | None, *, digits: int) -> tuple[str, str]:
+    """Our count and its ratio to the published one."""
+    if found is not None:
+        return f"{found:,}", f"{found / point.cycles:.{digits}f}"
+    return ("not run: more than 6e9 cycles" if size(point) > MOST else "not run"), ""
 
 
 def stored_counts() -> dict[str, int]:

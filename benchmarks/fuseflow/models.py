@@ -199,13 +199,7 @@ def inputs_of_graph(model: str, graph: Graph) -> dict[str, Any]:
 
 
 def _weights(generator: np.random.Generator, shape: tuple[int, int], density: float) -> Any:
-    kept = generator.random(shape, np.float32) < density
-    values = generator.standard_normal(shape, np.float32)
-    return np.where(kept, values, np.float32(0))
-
-
-def _large_weights(generator: np.random.Generator, shape: tuple[int, int], density: float) -> Any:
-    """The same without an array of all elements, which are 2**29 for the largest images."""
+    """Weights without an array of all elements, which are 2**29 for the largest images."""
     rows, columns = shape
     step = max(1, (1 << 24) // columns)
     blocks = []
@@ -223,9 +217,9 @@ def inputs_of_images(images: Images, batch: int = BATCH) -> dict[str, Any]:
     pixels, hidden = images.pixels, images.hidden
     return {
         "X": generator.random((batch, pixels), np.float32) + np.float32(1),
-        "We": _large_weights(generator, (pixels, hidden), DENSITY_OF_IMAGES),
+        "We": _weights(generator, (pixels, hidden), DENSITY_OF_IMAGES),
         "be": generator.standard_normal(hidden, np.float32),
-        "Wd": _large_weights(generator, (hidden, pixels), DENSITY_OF_IMAGES),
+        "Wd": _weights(generator, (hidden, pixels), DENSITY_OF_IMAGES),
         "bd": generator.standard_normal(pixels, np.float32),
     }
 

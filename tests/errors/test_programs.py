@@ -204,6 +204,11 @@ def test_inputs() -> None:
 def test_what_nobody_stores() -> None:
     with pytest.raises(UserError, match="P stores all of its elements, since nobody says"):
         sparse.program("S(i,k) = stored(softmax(k; P(i,k)))")
+    text = "deg(i) = sum(k, A(i,k))\ns(i) = stored(rsqrt(deg(i)))"
+    with pytest.raises(UserError, match=r'formats=\{"deg": "s"\} stores only what'):
+        sparse.program(text, {"A": "ds"})
+    degrees = sparse.program(text, {"A": "ds", "deg": "s"})
+    assert degrees.simulate({"A": np.array([[2, 2], [0, 0]])})["s"].tolist() == [0.5, 0]
     text = "S(i) = stored(max(k; A(i,j)*B(j,k)))"
     with pytest.raises(UserError, match="is not what one of its tensors stores"):
         sparse.program(text, {"A": "ds", "B": "ds"})

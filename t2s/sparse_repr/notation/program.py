@@ -258,13 +258,14 @@ def _check_stored(
         names = dict.fromkeys(access.tensor for access in accesses(term.value))
         unsaid = [name for name in names if name not in declared]
         if unsaid and not any(is_sparse(known[name].format) for name in names):
+            compressed = "d" * (len(known[unsaid[0]].format.levels) - 1) + "s"
             raise UserError(
                 f"{unsaid[0]} stores all of its elements, since nobody says its format",
                 location=statement.location,
                 expected="an operand that stores some of its elements",
                 given=print_expression(term),
-                hint=f'formats={{"{unsaid[0]}": ...}} says how it is stored, such as "ds" for CSR; '
-                "without stored(...) all elements count",
+                hint=f'formats={{"{unsaid[0]}": "{compressed}"}} stores only what sparse operands let '
+                "through; without stored(...) all elements count",
             )
 
 
