@@ -264,8 +264,8 @@ def _check_stored(
                 location=statement.location,
                 expected="an operand that stores some of its elements",
                 given=print_expression(term),
-                hint=f'formats={{"{unsaid[0]}": "{compressed}"}} stores only what sparse operands let '
-                "through; without stored(...) all elements count",
+                hint=f'formats={{"{unsaid[0]}": "{compressed}"}} stores only what sparse operands '
+                "let through; without stored(...) all elements count",
             )
 
 
