@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from t2s.simulator.random_stalls import RandomStalls
     from t2s.simulator.report.result import SimResult
 
-MEMORIES = ("bram", "wishbone")
+MEMORIES = ("bram", "wishbone", "axi-stream")
+_OF_HOSTS = {"wishbone": "a slave of a bus has", "axi-stream": "streams have"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,8 +191,9 @@ def synthesize(
         one.
     inputs: what is in its memories; without, integers that are made up, always the same ones.
     memory: ``"bram"``, block RAM of the FPGA: a self test, which compares all results with those of
-        the simulator and shows the cycles of its run; or ``"wishbone"``, block RAM that a host
-        fills and reads over a Wishbone bus, on which it starts the design, too.
+        the simulator and shows the cycles of its run; ``"wishbone"``, block RAM that a host
+        fills and reads over a Wishbone bus, on which it starts the design, too; or
+        ``"axi-stream"``, no memory but an AXI4-Stream for each load and store unit.
     board: ``"ulx3s"`` or ``"colorlight-i5"``: pins, lights, a serial port, and a bitstream.
     clock_mhz: what place and route aims for; 150 without.
     directory: the folder for all files; nothing is left there if a step fails.
@@ -222,9 +224,9 @@ def synthesize(
             expected=", ".join(MEMORIES),
             given=repr(memory),
         )
-    if memory == "wishbone" and board is not None:
+    if memory in _OF_HOSTS and board is not None:
         raise UserError(
-            "a slave of a bus has no pins of a board",
+            f"{_OF_HOSTS[memory]} no pins of a board",
             location=user_location(),
             expected="part= alone: the files in the folder are for a system with a host, as LiteX "
             "makes",

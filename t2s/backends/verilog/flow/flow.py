@@ -17,6 +17,8 @@ from t2s.backends.verilog.flow.board_top import TOP, board_top, constraints
 from t2s.backends.verilog.flow.parts import Board, Part
 from t2s.backends.verilog.flow.routing import Routed, place_and_route
 from t2s.backends.verilog.flow.self_test import LIBRARY, memory_images, self_test, unsupported
+from t2s.backends.verilog.flow.streams import LIBRARY as STREAMS_LIBRARY
+from t2s.backends.verilog.flow.streams import description, not_streamed, streamed_design
 from t2s.backends.verilog.flow.toolchain import check_tools, run_tool, run_yosys
 from t2s.backends.verilog.flow.wishbone import LIBRARY as SLAVE_LIBRARY
 from t2s.backends.verilog.flow.wishbone import header, not_on_a_bus, wishbone_slave
@@ -46,10 +48,11 @@ class Built:
 
 
 class Memory(Enum):
-    """What is around a design: a self test in block RAM, or memories behind a bus."""
+    """What is around a design: a self test in block RAM, memories behind a bus, or streams."""
 
     BRAM = "bram"
     WISHBONE = "wishbone"
+    AXI_STREAM = "axi-stream"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,8 +100,11 @@ def sources_of(job: ChipJob) -> Sources:
     Raises ``UnsupportedError`` for designs that have no self test.
     """
     check_memory(job.graph, job.memory)
-    if job.memory is Memory.WISHBONE:
-        return _slave_sources(job)
+    match job.memory:
+        case Memory.WISHBONE:
+            return _slave_sources(job)
+        case Memory.AXI_STREAM:
+            return _streamed_sources(job)
     technology = find_technology(job.part.technology)
     files = dict(chip_files(job.graph, job.times, technology))
     top = top_of(job.graph, job.times, technology)
@@ -131,6 +137,23 @@ def _slave_sources(job: ChipJob) -> Sources:
     name = identifier(job.graph.name)
     files[f"{name}.h"] = header(name, slave)
     return Sources(names=top, top=slave.module, read=read, files=files)
+
+
+def _streamed_sources(job: ChipJob) -> Sources:
+    """The files of a chip with streams; ``NAME.json`` has the order of their words."""
+    if problems := not_streamed(job.graph, job.parameters):
+        raise refusal(NAME, job.graph, problems)
+    technology = find_technology(job.part.technology)
+    top = top_of(job.graph, job.times, technology)
+    streamed = streamed_design(top, job.times, job.parameters)
+    files = {
+        **chip_files(job.graph, job.times, technology),
+        **{name: _text(name) for name in STREAMS_LIBRARY},
+        **streamed.files,
+    }
+    read = tuple(files)
+    files[f"{identifier(job.graph.name)}.json"] = description(streamed)
+    return Sources(names=top, top=streamed.module, read=read, files=files)
 
 
 def build(job: ChipJob, folder: Path, begin: Callable[[str], None]) -> Built:
