@@ -72,7 +72,7 @@ def compared(name: str) -> Iterator[str]:
             stalling = None if stalls is None else Stalling(seed=stalls.seed, one_in=stalls.one_in)
             found = model.run(device_times(program), inputs, {}, stalling=stalling, time_limit=600)
             cycles.append(simulated.cycles)
-            for text in differences(program, found, simulated):
+            for text in differences(found, simulated):
                 yield f"{name} on {device.name}, {stalls}: {text}"
     print(f"{name:<32} cycles {', '.join(map(str, cycles))}", flush=True)
 

@@ -206,7 +206,7 @@ def all_differences(
     program: SimProgram, expected: SimResult, found: HardwareResult
 ) -> Iterator[str]:
     """What the hardware did otherwise, and how many tokens it left where it says so."""
-    yield from differences(program, found, expected)
+    yield from differences(found, expected)
     left = sum(channel.tokens for channel in expected.tokens_left)
     counted = found.held.size > 0  # a chip does not say what is left
     if counted and expected.deadlock is None and int(found.held.sum()) != left:

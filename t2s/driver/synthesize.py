@@ -21,6 +21,7 @@ from t2s.core.validate import as_int, checked_folder, checked_seconds
 from t2s.driver.design import Array
 from t2s.driver.hardware import device_times
 from t2s.driver.recognize import design_of
+from t2s.graph.arrays import check_graph_inputs
 from t2s.graph.graph import Graph, TensorRole
 from t2s.graph.verify import verify_graph
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from t2s.backends.verilog.flow.parts import Board, Part
     from t2s.backends.verilog.verilator import HardwareModel, HardwareResult
     from t2s.simulator.devices import Device
-    from t2s.simulator.program.sim_program import SimProgram
     from t2s.simulator.random_stalls import RandomStalls
     from t2s.simulator.report.result import SimResult
 
@@ -139,24 +139,23 @@ class Chip:
         """
         from t2s.backends.base import Stalling
         from t2s.driver.simulate import simulate
-        from t2s.simulator.program.build import build_program
         from t2s.simulator.random_stalls import check_stalls
 
         check_stalls(stalls)
         stalling = None if stalls is None else Stalling(seed=stalls.seed, one_in=stalls.one_in)
         simulated = simulate(self.graph, inputs, device=self.device, stalls=stalls)
-        program = build_program(self.graph, self.device, inputs, _scalars(self.graph, inputs))
+        arrays, scalars = check_graph_inputs(self.graph, inputs, _scalars(self.graph, inputs))
         netlist = self._netlist.run(
             self.times,
-            program.inputs,
-            program.parameters,
+            arrays,
+            scalars,
             stalling=stalling,
             time_limit=self.time_limit,
         )
         return Verification(
             netlist=netlist,
             simulated=simulated,
-            differences=tuple(differences(program, netlist, simulated)),
+            differences=tuple(differences(netlist, simulated)),
         )
 
     @cached_property
@@ -211,7 +210,6 @@ def synthesize(
     from t2s.backends.verilog.flow.flow import ChipJob, Memory, build, check_memory
     from t2s.driver.simulate import simulate
     from t2s.simulator.devices import DEVICES, find_device
-    from t2s.simulator.program.build import build_program
 
     on_board, fpga = _target(part, board)
     clock = 150.0 if clock_mhz is None else _frequency(clock_mhz)
@@ -245,8 +243,7 @@ def synthesize(
     _check_fits(graph, target, fpga)
     given = _made_up(graph) if inputs is None else dict(inputs)
     simulated = simulate(graph, given, device=target, progress=False)
-    scalars = _scalars(graph, given)
-    program = build_program(graph, target, given, scalars)
+    program = simulated.program
     times = device_times(program)
     job = ChipJob(
         graph=graph,
@@ -416,14 +413,14 @@ class _Steps(ProgressBar):
         self._done += 1
 
 
-def differences(program: SimProgram, found: HardwareResult, simulated: SimResult) -> Iterator[str]:
+def differences(found: HardwareResult, simulated: SimResult) -> Iterator[str]:
     """What the hardware did otherwise than the simulator, in words."""
     if found.ending.name != simulated.ending.name:
         why = f": {found.fault}" if found.fault else ""
         yield f"it ends with {found.ending.name}, not {simulated.ending.name}{why}"
     if found.cycles != simulated.cycles:
         yield f"it takes {found.cycles:,} cycles, not {simulated.cycles:,}"
-    for timing in program.nodes:
+    for timing in simulated.program.nodes:
         node = simulated.nodes[timing.node.name]
         fired = found.firings[timing.instances]
         first, last = found.first[timing.instances], found.last[timing.instances]

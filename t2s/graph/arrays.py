@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,11 @@ def unpack(tensor: Tensor, memory: Array) -> Array:
     if tensor.padded is None:
         return array
     return _contiguous(array[tuple(slice(extent) for extent in tensor.shape)])
+
+
+def strides_of(shape: tuple[int, ...], unit: int = 1) -> tuple[int, ...]:
+    """How far apart neighbors along each dimension are, in row-major order of ``unit`` each."""
+    return tuple(unit * prod(shape[at + 1 :]) for at in range(len(shape)))
 
 
 def _contiguous(array: Array) -> Array:

@@ -241,10 +241,9 @@ def test_a_latency_that_the_multipliers_do_not_have() -> None:
     with pytest.raises(t2s.errors.UnsupportedError) as caught:
         chip_files(graph, times_of(graph, slow), ECP5)
     text = str(caught.value)
-    assert text.startswith("'C' multiplies with a latency that ecp5 cannot build")
+    assert text.startswith("'C' computes '*' of int32 with a latency that ecp5 cannot build")
     assert (
-        "  expected: a latency of 1 to 4 cycles: so many registers has a multiplication of int32 "
-        "in one multiplier\n"
+        "  expected: a latency of 1 to 4 cycles: so many registers it can have\n"
         "  given:    5 cycles of the device\n"
         "  hint:     set the operator_latencies of the device"
     ) in text

@@ -127,7 +127,7 @@ def test_a_search_among_floats() -> None:
 
 def test_types_without_operators() -> None:
     read = RegisterRead(target="old", register="r", indices=(), type=Float(16))
-    why = "there are no operators for float16 in the simulation; use float32"
+    why = "the simulation has no float16 operators; use float32"
     assert with_body(read, type=Float(16)) == [f"node 'odd': {why}", f"tensor 'x': {why}"]
     assert with_body(memory=Float(16)) == [f"node 'odd': {why}"]
 

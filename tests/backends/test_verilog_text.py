@@ -12,7 +12,7 @@ from t2s.backends.text.expressions import Name
 from t2s.backends.verilog import BACKEND
 from t2s.backends.verilog.counted_nests import nest_of
 from t2s.backends.verilog.data_types import identifier
-from t2s.backends.verilog.expressions import strided, times, unsupported_term
+from t2s.backends.verilog.expressions import flat, times, unsupported_term
 from t2s.backends.verilog.verilog_ast import Resize, show
 from t2s.core.expr import Apply, Expr, Parameter, Read, apply, const
 from t2s.core.ops import OPERATORS, Op, accepts
@@ -128,7 +128,7 @@ def test_everything_in_the_test_designs_is_supported() -> None:
 
 def test_types_without_operators() -> None:
     graph = systolic_gemm(1, 1, 2, element=Float(16))
-    why = "there are no operators for float16 in the simulation; use float32"
+    why = "the simulation has no float16 operators; use float32"
     assert problems(graph)[0] == f"node 'A_load': {why}"
     assert f"tensor 'C': {why}" in problems(graph)
     with pytest.raises(t2s.errors.UnsupportedError) as caught:
@@ -138,7 +138,7 @@ def test_types_without_operators() -> None:
     )
     (why,) = problems(systolic_gemm(1, 1, 2, element=BFloat()))[:1]
     assert why == (
-        "node 'C': there is no '+' of bfloat16 in SystemVerilog: cast to float32, and its result "
+        "node 'C': SystemVerilog cannot compute '+' of bfloat16: cast to float32, and its result "
         "back"
     )
 
@@ -152,7 +152,7 @@ def test_what_has_no_spelling() -> None:
                 operands = [local("a", type)] * OPERATORS[op].arity
                 assert unsupported_term(apply(op, *operands)) is None
     divide = Apply(operator=Op.DIVIDE, operands=(const(1), const(2)), type=INT32)
-    assert unsupported_term(divide) == "there is no '/' of int32 in SystemVerilog yet"
+    assert unsupported_term(divide) == "SystemVerilog cannot compute '/' of int32 yet"
 
 
 def test_a_tensor_that_is_too_large() -> None:
@@ -200,7 +200,7 @@ def test_addresses_of_shifted_indices() -> None:
     """Those of numpy, with extents of 1 and of no power of two."""
     shape = (3, 1, 7, 10)
     names = [Name(name=f"i{at}") for at in range(len(shape))]
-    whole = strided(tuple(names), shape)
+    whole = flat(tuple(names), shape, times)
     assert isinstance(whole, Resize)
     text = show(whole.value)
     assert "*" not in text

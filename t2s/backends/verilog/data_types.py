@@ -34,7 +34,7 @@ FLOAT_BITS = (32, 64)
 def unsupported_type(type: Type) -> str | None:
     """Why the backend does not support a type; ``None`` if it does."""
     if type.kind is Kind.FLOAT and type.bits not in FLOAT_BITS:
-        return f"there are no operators for {type.scalar} in the simulation; use float32"
+        return f"the simulation has no {type.scalar} operators; use float32"
     return None
 
 

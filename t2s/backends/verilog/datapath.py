@@ -100,7 +100,7 @@ class Datapath:
         self.counters = counters
         self.identifiers = interface.identifiers
         self.plan = interface.plan
-        self.stages = Stages(node, self.plan, self.plan.files, self.plan.writes)
+        self.stages = Stages(node, self.plan, self.plan.files)
         self.pipeline = Pipeline(self.identifiers)
         self.names = dict(names)
         self.wires: dict[str, tuple[str, int, Type]] = {}
@@ -386,7 +386,7 @@ class Datapath:
                 and write.condition is None
                 and prod(register.shape) == 1
                 and sum(other.register == register.name for other in writes) == 1
-                and self.plan.writes.get(register.name, 0) == stage
+                and self.plan.file(register.name).written == stage
             ):
                 self.pipeline.begin(name, self.files[register.name])
 
@@ -404,7 +404,7 @@ class Datapath:
         """Register writes at the end of a stage."""
         updates: list[TargetStatement] = []
         for write in self.writes:
-            stage = self.plan.writes.get(write.register, 0)
+            stage = self.plan.file(write.register).written
             updates.append(
                 If(
                     condition=ast.both(self.fired(stage), Name(name=write.enable)),
@@ -471,7 +471,7 @@ class Datapath:
 
     def _write(self, statement: RegisterWrite) -> None:
         file = self.files[statement.register]
-        stage = self.plan.writes.get(statement.register, 0)
+        stage = self.plan.file(statement.register).written
         enable = self._named(f"{file}_write", ast.BIT)
         value = self._named(f"{file}_value", bits_of(statement.value.type))
         condition: TargetExpression = ast.TRUE

@@ -7,9 +7,8 @@ lane by lane, in a loop over the lanes; trees over lanes get a variable of their
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import prod
 
 from t2s.backends.text.expressions import (
     Binary,
@@ -29,7 +28,7 @@ from t2s.backends.verilog.data_types import (
     suffix_of,
     width_of,
 )
-from t2s.backends.verilog.float_operators import BFLOAT16, FLOAT32
+from t2s.backends.verilog.float_operators import BFLOAT16, FLOAT32, WITHOUT_REGISTERS
 from t2s.backends.verilog.verilog_ast import (
     Declaration,
     Element,
@@ -58,6 +57,7 @@ from t2s.core.expr import (
 from t2s.core.ops import C_FUNCTIONS, Op
 from t2s.core.types import INT32, Kind, Type
 from t2s.core.walk import Term
+from t2s.graph.arrays import strides_of
 
 LANE = "lane"
 
@@ -101,11 +101,6 @@ _FUNCTIONS = {
     Op.GREATER_EQUAL: "greater_equal",
     **C_FUNCTIONS,
 }
-_OF_PATTERNS = (
-    *(Op.NEGATE, Op.ABSOLUTE, Op.MINIMUM, Op.MAXIMUM),
-    *(Op.EQUAL, Op.NOT_EQUAL, Op.LESS, Op.LESS_EQUAL, Op.GREATER, Op.GREATER_EQUAL),
-)
-"""Operators on float32 that are logic of their bits."""
 _CARRYING = (Op.ADD, Op.SUBTRACT, Op.MULTIPLY)
 _INTEGER_ONLY = (Op.FLOOR_DIVIDE, Op.MODULO, Op.SHIFT_LEFT, Op.SHIFT_RIGHT)
 _CALLED = (*_INTEGER_ONLY, Op.MINIMUM, Op.MAXIMUM, Op.ABSOLUTE)
@@ -117,7 +112,7 @@ def unsupported_term(term: Term) -> str | None:
         case Apply(operator=operator, operands=operands):
             if operands[0].type.kind is Kind.BFLOAT:
                 return (
-                    f"there is no {operator.value!r} of {operands[0].type} in SystemVerilog: "
+                    f"SystemVerilog cannot compute {operator.value!r} of {operands[0].type}: "
                     "cast to float32, and its result back"
                 )
             if operands[0].type.is_float:
@@ -126,16 +121,15 @@ def unsupported_term(term: Term) -> str | None:
                 others = (Op.NEGATE, Op.NOT, Op.FUSED_MULTIPLY_ADD)
                 known = operator in (*_PLAIN, *_CALLED, *others)
             if not known:
-                return f"there is no {operator.value!r} of {operands[0].type} in SystemVerilog yet"
+                return f"SystemVerilog cannot compute {operator.value!r} of {operands[0].type} yet"
         case Cast(value=value, type=type) if Kind.BFLOAT in (value.type.kind, type.kind):
             if {value.type.scalar, type.scalar} <= {FLOAT32, BFLOAT16}:
                 return None
             return (
-                f"there is no conversion of {value.type} to {type} in SystemVerilog: "
-                "cast to float32 in between"
+                f"SystemVerilog cannot convert {value.type} to {type}: cast to float32 in between"
             )
         case ReduceLanes(value=value) if value.type.kind is Kind.BFLOAT:
-            return f"there is no sum of the lanes of {value.type} in SystemVerilog: cast to float32"
+            return f"SystemVerilog cannot sum the lanes of {value.type}: cast to float32"
         case Const() | Index() | Parameter() | Local() | Select() | Cast():
             pass
         case Broadcast() | LaneNumbers() | ReduceLanes() | Insert():
@@ -254,7 +248,7 @@ INT64 = Type(Kind.INT, 64)
 
 def apply(operator: Op, type: Type, operands: tuple[TargetExpression, ...]) -> TargetExpression:
     """An operator on scalars of a type, or on one lane of it."""
-    if type == FLOAT32 and operator in _OF_PATTERNS:
+    if type == FLOAT32 and operator in WITHOUT_REGISTERS:
         return call(f"operators::{_FUNCTIONS[operator]}_f32", *operands)
     if type.is_float:
         return call(f"floats::t2s_{_FUNCTIONS[operator]}_{suffix_of(type)}", *operands)
@@ -330,30 +324,22 @@ def times(value: TargetExpression, factor: int) -> TargetExpression:
     return Unary(operator="-", operand=total) if factor < 0 else total
 
 
-def strided(indices: tuple[TargetExpression, ...], shape: tuple[int, ...]) -> TargetExpression:
-    """The same position as that of ``flat``, of shifted indices."""
+def product(value: TargetExpression, factor: int) -> TargetExpression:
+    """A multiple, as a multiplication."""
+    return Binary(operator="*", left=value, right=number(factor))
+
+
+def flat(
+    indices: tuple[TargetExpression, ...],
+    shape: tuple[int, ...],
+    scaled: Callable[[TargetExpression, int], TargetExpression] = product,
+) -> TargetExpression:
+    """The row-major position of an element, 32 bits; ``scaled`` says how to multiply an index."""
     position: TargetExpression = number(0)
     for index, stride in zip(indices, strides_of(shape), strict=True):
-        scaled = times(index, stride)
+        term = index if stride == 1 else scaled(index, stride)
         if position == number(0):
-            position = scaled
+            position = term
         else:
-            position = Binary(operator="+", left=position, right=scaled)
-    return Resize(bits=32, value=position)
-
-
-def strides_of(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """How far apart neighbors along each dimension are, in row-major order."""
-    return tuple(prod(shape[at + 1 :]) for at in range(len(shape)))
-
-
-def flat(indices: tuple[TargetExpression, ...], shape: tuple[int, ...]) -> TargetExpression:
-    """The row-major position of an element; 32 bits."""
-    position: TargetExpression = number(0)
-    for index, extent in zip(indices, shape, strict=True):
-        if position == number(0):
-            position = index
-            continue
-        scaled = Binary(operator="*", left=position, right=number(extent))
-        position = Resize(bits=32, value=Binary(operator="+", left=scaled, right=index))
-    return position
+            position = Binary(operator="+", left=position, right=term)
+    return position if len(indices) < 2 else Resize(bits=32, value=position)

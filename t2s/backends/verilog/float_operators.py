@@ -21,12 +21,13 @@ ADD_REGISTERS, MULTIPLY_REGISTERS = (2, 6), (2, 7)
 """The fewest and the most registers of a sum and of a product: the cuts in the modules."""
 
 _FRACTIONS = {FLOAT32: 23, BFLOAT16: 7}
-_WITHOUT_REGISTERS = frozenset(
+WITHOUT_REGISTERS = frozenset(
     {
         *(Op.NEGATE, Op.ABSOLUTE, Op.MINIMUM, Op.MAXIMUM),
         *(Op.EQUAL, Op.NOT_EQUAL, Op.LESS, Op.LESS_EQUAL, Op.GREATER, Op.GREATER_EQUAL),
     }
 )
+"""Operators on float32 that are logic of their bits."""
 _NAMES = {
     Op.DIVIDE: "floating-point division",
     Op.SQUARE_ROOT: "a floating-point square root",
@@ -117,7 +118,7 @@ def _operator(operator: Op, type: Type, term: Apply, machine: bool) -> str | Non
                 "computes in one cycle"
             )
         return None
-    if operator in _WITHOUT_REGISTERS:
+    if operator in WITHOUT_REGISTERS:
         return None
     what = _NAMES.get(operator, f"floating-point {operator.value}")
     return (

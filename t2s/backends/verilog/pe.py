@@ -25,7 +25,7 @@ from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.cooldown import Cooldown
 from t2s.backends.verilog.counted_nests import CountedNest
 from t2s.backends.verilog.datapath import Datapath, Names
-from t2s.backends.verilog.expressions import ExpressionWriter, flat, strided
+from t2s.backends.verilog.expressions import ExpressionWriter, flat, product, times
 from t2s.backends.verilog.interfaces import Interface, parameters_of_space, ports_of_one
 from t2s.backends.verilog.loop_counters import CounterNames, NestCounters, counters_of
 from t2s.core.expr import Expr, index_names
@@ -218,9 +218,10 @@ class PEModule:
             enable = access.enable if request is None else request.enable
             address = access.address if request is None else request.address
             set_whether(enable, statement.condition)
-            position = strided if self.interface.plan.chip else flat
-            where = position(
-                tuple(self.control.index(i) for i in statement.indices), access.tensor.allocated
+            where = flat(
+                tuple(self.control.index(i) for i in statement.indices),
+                access.tensor.allocated,
+                times if self.interface.plan.chip else product,
             )
             body.extend(self.control.take_before())
             bits = access.address_type.width

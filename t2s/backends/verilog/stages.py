@@ -40,6 +40,17 @@ LatencyOf = Callable[[Expr], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FileStages:
+    """The stage in which a register file is read, and the one at whose end it is written.
+
+    They are the same, unless operators with registers are on the way.
+    """
+
+    read: int = 0
+    written: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StagePlan:
     """The stages of a node, the same for all classes of its PEs.
 
@@ -47,9 +58,7 @@ class StagePlan:
     ----------
     latency_of: registers of an operator.
     load_latency: the stage of loaded data.
-    files: the stage in which each register file is read.
-    writes: the stage at whose end it is written; the same, unless operators with registers are on
-        the way.
+    files: when each register file is read and written.
     stores: the stage of each store.
     late: the stage of the value of each channel.
     chip: whether times are constants, and so values are in stages at all.
@@ -57,12 +66,15 @@ class StagePlan:
 
     latency_of: LatencyOf = no_latency
     load_latency: int = 0
-    files: Mapping[str, int] = field(default_factory=dict)
-    writes: Mapping[str, int] = field(default_factory=dict)
+    files: Mapping[str, FileStages] = field(default_factory=dict)
     stores: tuple[int, ...] = ()
     late: Mapping[str, int] = field(default_factory=dict)
     chip: bool = False
     technology: Technology = GENERIC
+
+    def file(self, register: str) -> FileStages:
+        """When a register file is read and written."""
+        return self.files.get(register, FileStages())
 
 
 AT_ONCE = StagePlan()
@@ -70,20 +82,10 @@ AT_ONCE = StagePlan()
 
 
 class Stages:
-    """The stages of the values of a node.
+    """The stages of the values of a node whose register files are read and written as said."""
 
-    ``files`` are those in which its register files are read, ``writes`` those at whose ends they
-    are written.
-    """
-
-    def __init__(
-        self,
-        node: PEArray,
-        plan: StagePlan,
-        files: Mapping[str, int],
-        writes: Mapping[str, int],
-    ) -> None:
-        self.plan, self.files, self.writes = plan, files, writes
+    def __init__(self, node: PEArray, plan: StagePlan, files: Mapping[str, FileStages]) -> None:
+        self.plan, self.files = plan, files
         self.loops = {loop.name for loop in node.loops}
         self.locals: dict[str, int | None] = {}
         self._feeding = _feeding(node.body)
@@ -98,8 +100,8 @@ class Stages:
                     self.locals[target] = plan.load_latency
                 case RegisterRead(target=target, register=register):
                     # what is read after a write of the same firing is there when that is
-                    there = writes if register in written else files
-                    self.locals[target] = there.get(register, 0)
+                    file = files.get(register, FileStages())
+                    self.locals[target] = file.written if register in written else file.read
                     self._of_files.add(target)
                 case RegisterWrite(register=register):
                     written.add(register)
@@ -215,9 +217,9 @@ def plan_of(graph: Graph, node: PEArray, times: DeviceTimes, technology: Technol
         technology=technology,
     )
     _check_operators(node, plan)
-    files, writes = _stages_of_files(node, plan)
-    stages = Stages(node, plan, files, writes)
-    _check_files(node, times.intervals[node.name], files, writes)
+    files = _stages_of_files(node, plan)
+    stages = Stages(node, plan, files)
+    _check_files(node, times.intervals[node.name], files)
     for statement in node.body:
         if isinstance(statement, Send):
             _check_send(node, statement, stages, plan)
@@ -225,7 +227,6 @@ def plan_of(graph: Graph, node: PEArray, times: DeviceTimes, technology: Technol
         latency_of=plan.latency_of,
         load_latency=plan.load_latency,
         files=files,
-        writes=writes,
         stores=tuple(
             _stage_of_store(graph, node, statement, stages, times)
             for statement in node.body
@@ -237,29 +238,30 @@ def plan_of(graph: Graph, node: PEArray, times: DeviceTimes, technology: Technol
     )
 
 
-def _stages_of_files(node: PEArray, plan: StagePlan) -> tuple[dict[str, int], dict[str, int]]:
-    """The stages in which register files are read, and those at whose ends they are written."""
-    files = {register.name: 0 for register in node.registers}
-    writes = dict(files)
+def _stages_of_files(node: PEArray, plan: StagePlan) -> dict[str, FileStages]:
+    """When each register file is read and written."""
+    files = {register.name: FileStages() for register in node.registers}
     most = plan.load_latency + sum(
         plan.latency_of(term) for term in walk(node) if isinstance(term, Expr)
     )
     while True:
-        stages = Stages(node, plan, files, writes)
-        read, written = dict(files), dict(writes)
+        stages = Stages(node, plan, files)
+        found = dict(files)
         for statement in node.body:
             if isinstance(statement, RegisterWrite):
                 name = statement.register
                 values = (statement.value, statement.condition, *statement.indices)
-                found = [stages.of(value, True) for value in values if value is not None]
-                at = max((stage for stage in found if stage is not None), default=0)
+                ready = [stages.of(value, True) for value in values if value is not None]
+                at = max((stage for stage in ready if stage is not None), default=0)
                 way = stages.longest_way(node, name, statement)
-                read[name] = max(read[name], at - way)
-                written[name] = max(written[name], at)
-        if (read, written) == (files, writes):
-            return files, writes
-        files, writes = read, written
-        late = [name for name, stage in files.items() if stage > most]
+                before = found[name]
+                found[name] = FileStages(
+                    read=max(before.read, at - way), written=max(before.written, at)
+                )
+        if found == files:
+            return files
+        files = found
+        late = [name for name, file in files.items() if file.read > most]
         if late:
             raise UnsupportedError(
                 f"the registers of {node.name!r} depend on one another through floating-point "
@@ -271,12 +273,11 @@ def _stages_of_files(node: PEArray, plan: StagePlan) -> tuple[dict[str, int], di
             )
 
 
-def _check_files(
-    node: PEArray, interval: int, files: Mapping[str, int], writes: Mapping[str, int]
-) -> None:
+def _check_files(node: PEArray, interval: int, files: Mapping[str, FileStages]) -> None:
     """Raise ``UnsupportedError`` for a file that is written too late for the next firing."""
     for register in node.registers:
-        needed = writes[register.name] + 1 - files[register.name]
+        file = files[register.name]
+        needed = file.written + 1 - file.read
         there = interval * register.distance
         if needed > there:
             raise UnsupportedError(
@@ -327,37 +328,30 @@ def _stage_of_store(
 def _check_operators(node: PEArray, plan: StagePlan) -> None:
     """Raise ``UnsupportedError`` for latencies with which no operator can be built."""
     for term in walk(node):
-        if isinstance(term, Expr) and not is_control(term):
-            _check_float_operator(node, term, plan)
-            least, most = plan.technology.multiplier_registers
-            factors = multiplier_operands(term, plan.technology)
-            if factors is not None and not least <= plan.latency_of(term) <= most:
-                raise UnsupportedError(
-                    f"{node.name!r} multiplies with a latency that {plan.technology.name} "
-                    "cannot build",
-                    location=node.location,
-                    expected=f"a latency of {least} to {most} cycles: so many registers has a "
-                    f"multiplication of {term.type} in one multiplier",
-                    given=f"{plan.latency_of(term)} cycles of the device",
-                    hint="set the operator_latencies of the device",
-                )
+        if not isinstance(term, Expr) or is_control(term):
+            continue
+        registers = _registers_of(term, plan.technology)
+        if registers is not None and not registers[0] <= plan.latency_of(term) <= registers[1]:
+            assert isinstance(term, Apply)
+            least, most = registers
+            raise UnsupportedError(
+                f"{node.name!r} computes {term.operator.value!r} of {term.type.scalar} with a "
+                f"latency that {plan.technology.name} cannot build",
+                location=node.location,
+                expected=f"a latency of {least} to {most} cycles: so many registers it can have",
+                given=f"{plan.latency_of(term)} cycles of the device",
+                hint="set the operator_latencies of the device",
+            )
 
 
-def _check_float_operator(node: PEArray, term: Expr, plan: StagePlan) -> None:
+def _registers_of(term: Expr, technology: Technology) -> tuple[int, int] | None:
+    """The fewest and the most registers of an operator; ``None`` for one that has any number."""
     module = float_module(term)
-    if module is None:
-        return
-    least, most = module.registers
-    if not least <= plan.latency_of(term) <= most:
-        assert isinstance(term, Apply)
-        raise UnsupportedError(
-            f"{node.name!r} computes {term.operator.value!r} of {term.type.scalar} with a latency "
-            "that a chip cannot have",
-            location=node.location,
-            expected=f"a latency of {least} to {most} cycles: so many registers it can have",
-            given=f"{plan.latency_of(term)} cycles of the device",
-            hint="set the operator_latencies of the device",
-        )
+    if module is not None:
+        return module.registers
+    if multiplier_operands(term, technology) is None:
+        return None
+    return technology.multiplier_registers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from t2s.core.expr import evaluate
 from t2s.core.ops import Array
+from t2s.graph.arrays import strides_of
 from t2s.graph.body import Load, Store
 from t2s.graph.control.domains import Domain
 from t2s.graph.graph import Graph
@@ -174,9 +175,12 @@ class RequestStream:
         self.asked = 0
         self.latest = -1
         self.statements = [
-            _Statement(item, bases[item.tensor], _strides(graph, item.tensor), dram)
+            _Statement(
+                item, bases[item.tensor], strides_of(tensor.allocated, tensor.type.bytes), dram
+            )
             for item in node.body
             if isinstance(item, Load | Store)
+            for tensor in (graph.tensor(item.tensor),)
         ]
 
     @property
@@ -246,17 +250,6 @@ def _chosen(environment: dict[str, Array], active: Array) -> dict[str, Array]:
         name: values if np.ndim(values) == 0 else values[active]
         for name, values in environment.items()
     }
-
-
-def _strides(graph: Graph, tensor: str) -> tuple[int, ...]:
-    """Bytes from one index to the next, for each dimension."""
-    declaration = graph.tensor(tensor)
-    strides: list[int] = []
-    stride = declaration.type.bytes
-    for extent in reversed(declaration.allocated):
-        strides.insert(0, stride)
-        stride *= extent
-    return tuple(strides)
 
 
 # The requests of a machine, for all its firings at once.

@@ -1,8 +1,7 @@
 """The self test of a chip: the design with its memories, which says whether all results are right.
 
 Each load unit reads a block RAM of its own, with what it reads of the tensor's inputs; each store
-unit has the results that are expected, and compares.  All units are always granted, as memory with
-a port for each of them does, so the cycles are those of a device whose bandwidth is no limit.
+unit has the results that are expected, and compares.
 """
 
 from __future__ import annotations
@@ -25,7 +24,9 @@ from t2s.backends.text.expressions import (
 )
 from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog import verilog_ast as ast
-from t2s.backends.verilog.data_types import hexadecimal, literal, signal_names
+from t2s.backends.verilog.data_types import hexadecimal, signal_names
+from t2s.backends.verilog.flow.surroundings import LIBRARY as COUNTING
+from t2s.backends.verilog.flow.surroundings import Surroundings, any_of, row_of
 from t2s.backends.verilog.interfaces import LoadPort, StorePort
 from t2s.backends.verilog.top import Top
 from t2s.core.ops import Array
@@ -34,9 +35,8 @@ from t2s.graph.body import Load, Store
 from t2s.graph.graph import Graph, MemorySpace, Tensor
 from t2s.graph.ports import is_aligned, loading, storing
 
-LIBRARY = ("image.sv", "judge.sv", "last_cycle.sv", "later_cycle.sv")
+LIBRARY = ("image.sv", "judge.sv", *COUNTING)
 DONE, PASSED, CYCLES = "done", "passed", "cycles"
-P = "p"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,28 +111,30 @@ class _Builder:
         memory: Mapping[str, Array],
         parameters: Mapping[str, Array],
     ) -> None:
-        self.top, self.times, self.memory, self.parameters = top, times, memory, parameters
+        self.top, self.memory = top, memory
         self._fresh = fresh = top.identifiers.fresh
-        self.cycle, self.fired, self.ended = fresh("cycle"), fresh("fired"), fresh("ended")
-        self.last_firing, self.wrong = fresh("last_firing"), fresh("wrong")
-        self.quiet = fresh("quiet")
+        self.ended, self.wrong, self.quiet = map(fresh, ("ended", "wrong", "quiet"))
+        self.around = Surroundings(
+            top, times, parameters, reset=port.RESET, done=self.ended, cycles=CYCLES
+        )
         self.images: dict[str, str] = {}
         self.names: dict[tuple[str, int], str] = {}
         self.files = signal_names()
-        self.stores: list[tuple[StorePort, str, str]] = []
         self.judges: list[tuple[str, int]] = []
 
     def build(self) -> SelfTest:
         top = self.top
         module = self._fresh(f"{top.graph.name}_self_test")
-        memory = [*self._loads(), *self._stores()]
         items = [
-            *self._declarations(),
-            self._design(),
+            ast.variable(self.quiet, ast.Bits(width=self.around.drain.bit_length())),
+            ast.variable(self.ended),
+            ast.variable(self.wrong),
+            *self.around.chip(),
             ast.Heading(text="memory: a block RAM for each load unit, results for each store unit"),
-            *memory,
-            ast.Heading(text="the cycle of the last firing, or of the end of the last store"),
-            *self._counting(),
+            *self._loads(),
+            *self._stores(),
+            *self.around.counting(),
+            *self._end(),
         ]
         built = ast.HardwareModule(
             name=module,
@@ -153,43 +155,12 @@ class _Builder:
             module=module, files={"self_test.sv": ast.print_modules((built,))}, images=self.images
         )
 
-    def _declarations(self) -> Iterator[ast.Item]:
-        own = {port.CLOCK, port.RESET}
-        for each in self.top.ports:
-            if each.variable.name not in own:
-                yield ast.Declaration(variable=each.variable)
-        yield ast.variable(self.cycle, ast.WORD)
-        yield ast.variable(self.last_firing, ast.WORD)
-        yield ast.variable(self.quiet, ast.Bits(width=self._drain.bit_length()))
-        for name in (self.fired, self.ended, self.wrong):
-            yield ast.variable(name)
-
-    def _design(self) -> ast.Instance:
-        """The chip, started at once."""
-        values: dict[str, TargetExpression] = {
-            name: literal(self.parameters[parameter.name].item(), parameter.type)
-            for parameter, name in zip(self.top.graph.parameters, self.top.parameters, strict=True)
-        }
-        ports = (each.variable.name for each in self.top.ports)
-        return ast.Instance(
-            module=self.top.chip,
-            name=self._fresh("chip"),
-            connections=(
-                *((name, values.get(name, Name(name=name))) for name in ports),
-                (self.top.start, ast.TRUE),
-                (self.top.done, Name(name=self.ended)),
-            ),
-        )
-
     # ------------------------------------------------------------------------------------ memory
 
     def _loads(self) -> Iterator[ast.Item]:
         for interface, names in self.top.nodes:
             count = interface.node.place_count
-            if interface.memory:
-                grant = ast.put(_of(names.granted), ast.TRUE)
-                all_of_them = ast.UnrolledFor(variable=P, count=count, body=(grant,))
-                yield ast.AlwaysComb(body=(all_of_them,))
+            yield from self.around.grants(interface, names)
             for load, access in zip(interface.loads, names.loads, strict=True):
                 words, shift = self._words(load)
                 for place in range(count):
@@ -203,7 +174,7 @@ class _Builder:
                         ),
                         connections=(
                             (port.CLOCK, Name(name=port.CLOCK)),
-                            ("address", _high(access.address, place, load.address_type, shift)),
+                            ("address", row_of(access.address, place, load.address_type, shift)),
                             ("data", ast.element(access.data, place)),
                         ),
                     )
@@ -228,40 +199,12 @@ class _Builder:
                             (port.CLOCK, Name(name=port.CLOCK)),
                             (port.RESET, Name(name=port.RESET)),
                             ("write", ast.element(access.enable, place)),
-                            ("address", _high(access.address, place, store.address_type, shift)),
+                            ("address", row_of(access.address, place, store.address_type, shift)),
                             ("value", ast.element(access.data, place)),
                             ("wrong", ast.element(wrong, place)),
                         ),
                     )
-                yield from self._last_store(store, access.enable, count)
-
-    def _last_store(self, store: StorePort, enable: str, count: int) -> Iterator[ast.Item]:
-        fresh = self.top.identifiers.fresh
-        stored, last = fresh(f"{store.enable}_any"), fresh(f"{store.enable}_last")
-        yield ast.variable(stored)
-        yield ast.variable(last, ast.WORD)
-        yield ast.AlwaysComb(body=tuple(_any(stored, [(enable, count)])))
-        yield self._last_cycle(last, stored, store.stage)
-        self.stores.append((store, stored, last))
-
-    @property
-    def _drain(self) -> int:
-        """Cycles in which results that have left the chip are compared and counted."""
-        return 4 * (2 + len(self.stores))
-
-    def _last_cycle(self, last: str, happens: str, before: int) -> ast.Instance:
-        return ast.Instance(
-            module="last_cycle",
-            name=self._fresh(f"{last}_register"),
-            parameters=(("BEFORE", number(before)),),
-            connections=(
-                (port.CLOCK, Name(name=port.CLOCK)),
-                (port.RESET, Name(name=port.RESET)),
-                ("cycle", Name(name=self.cycle)),
-                ("happens", Name(name=happens)),
-                ("last", Name(name=last)),
-            ),
-        )
+                yield from self.around.last_store(store, access.enable, count)
 
     def _words(self, access: LoadPort | StorePort) -> tuple[Array, int]:
         """The words that a unit accesses, and how many low bits of its addresses they drop.
@@ -306,62 +249,25 @@ class _Builder:
         self.images[name] = "\n".join((*rows, ""))
         return Literal(text=f'"{name}"')
 
-    # ---------------------------------------------------------------------------------- counting
-
-    def _counting(self) -> Iterator[ast.Item]:
-        """Of all PEs, through a register for each: their paths do not end in one place."""
-        fired = []
-        for interface, names in self.top.nodes:
-            count = interface.node.place_count
-            fires = self._fresh(f"{names.fires}_seen")
-            yield ast.variable(fires, ast.BIT, count)
-            seen = ast.both(ast.negation(Name(name=port.RESET)), _of(names.fires))
-            each = (_later(_of(fires), seen),)
-            yield ast.AlwaysFF(body=(ast.UnrolledFor(variable=P, count=count, body=each),))
-            fired.append((fires, count))
-        for target, signals in ((self.fired, fired), (self.wrong, self.judges)):
-            yield ast.AlwaysComb(body=tuple(_any(target, signals)))
-        yield self._last_cycle(self.last_firing, self.fired, 1)
-        yield from self._end()
-
     def _end(self) -> Iterator[ast.Item]:
         """All is over when what fired last has been stored, compared and counted."""
-        quiet, cycle = Name(name=self.quiet), Name(name=self.cycle)
-        over = Binary(operator=">=", left=quiet, right=number(self._drain))
-        last = self.last_firing
-        for store, _, name in self.stores:
-            latency = self.times.store_latency if store.timed else 0
-            later = self._fresh(f"{name}_complete")
-            yield ast.variable(later, ast.WORD)
-            yield ast.Instance(
-                module="later_cycle",
-                name=self._fresh(f"{later}_register"),
-                parameters=(("LATENCY", number(latency)),),
-                connections=(
-                    (port.CLOCK, Name(name=port.CLOCK)),
-                    ("firing", Name(name=last)),
-                    ("store", Name(name=name)),
-                    ("later", Name(name=later)),
-                ),
-            )
-            last = later
-        yield ast.ContinuousAssignment(target=Name(name=CYCLES), value=Name(name=last))
-        one = number(1)
+        yield ast.AlwaysComb(body=tuple(any_of(self.wrong, self.judges)))
+        quiet = Name(name=self.quiet)
+        over = Binary(operator=">=", left=quiet, right=number(self.around.drain))
+        following = Binary(operator="+", left=quiet, right=number(1))
         yield ast.AlwaysFF(
             body=(
                 If(
                     condition=Name(name=port.RESET),
                     then=(
-                        _later(self.cycle, one),
                         _later(self.quiet, number(0)),
                         _later(DONE, ast.FALSE),
                         _later(PASSED, ast.FALSE),
                     ),
                     otherwise=(
-                        _later(self.cycle, Binary(operator="+", left=cycle, right=one)),
                         If(
                             condition=ast.both(Name(name=self.ended), ast.negation(over)),
-                            then=(_later(self.quiet, Binary(operator="+", left=quiet, right=one)),),
+                            then=(_later(self.quiet, following),),
                         ),
                         _later(DONE, over),
                         _later(PASSED, ast.both(over, ast.negation(Name(name=self.wrong)))),
@@ -371,27 +277,5 @@ class _Builder:
         )
 
 
-def _any(target: str, signals: list[tuple[str, int]]) -> Iterator[TargetStatement]:
-    """``target`` is whether one of the signals is true."""
-    yield ast.put(target, ast.FALSE)
-    for name, count in signals:
-        either = If(condition=_of(name), then=(ast.put(target, ast.TRUE),))
-        yield ast.UnrolledFor(variable=P, count=count, body=(either,))
-
-
-def _of(name: str) -> TargetExpression:
-    return ast.element(name, Name(name=P))
-
-
-def _later(target: str | TargetExpression, value: TargetExpression) -> TargetStatement:
+def _later(target: str, value: TargetExpression) -> TargetStatement:
     return ast.put(target, value, clocked=True)
-
-
-def _high(address: str, place: int, type: ast.Bits, shift: int) -> TargetExpression:
-    """The address without its lowest bits."""
-    whole = ast.element(address, place)
-    if shift == 0:
-        return whole
-    if shift >= type.width:
-        return Literal(text="1'b0")
-    return ast.Slice(base=whole, high=type.width - 1, low=shift)

@@ -13,26 +13,25 @@ from math import prod
 from t2s.backends.base import DeviceTimes, Unsupported
 from t2s.backends.text.expressions import (
     Binary,
-    If,
     Name,
     TargetExpression,
     TargetStatement,
-    Ternary,
     number,
 )
 from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog import verilog_ast as ast
-from t2s.backends.verilog.data_types import identifier, literal, width_of
+from t2s.backends.verilog.data_types import identifier, width_of
+from t2s.backends.verilog.flow.surroundings import LIBRARY as COUNTING
+from t2s.backends.verilog.flow.surroundings import P, Surroundings, of_place, row_of
 from t2s.backends.verilog.interfaces import LoadPort, StorePort
 from t2s.backends.verilog.top import Top
 from t2s.core.ops import Array
 from t2s.graph.body import Load, Store
 from t2s.graph.graph import Graph, Tensor
-from t2s.graph.ports import is_aligned
+from t2s.graph.ports import is_aligned, storing
 
-LIBRARY = ("banks.sv", "wishbone.sv", "last_cycle.sv", "later_cycle.sv")
+LIBRARY = ("banks.sv", "wishbone.sv", *COUNTING)
 WORD_BITS = 32
-P = "p"
 _BUS = ("wb_cyc", "wb_stb", "wb_we", "wb_adr", "wb_sel", "wb_dat_w", "wb_dat_r", "wb_ack", "wb_err")
 
 
@@ -84,10 +83,9 @@ def wishbone_slave(top: Top, times: DeviceTimes, parameters: Mapping[str, Array]
 
 class _Builder:
     def __init__(self, top: Top, times: DeviceTimes, parameters: Mapping[str, Array]) -> None:
-        self.top, self.times, self.parameters = top, times, parameters
-        self.fresh = top.identifiers.fresh
+        self.top, self.fresh = top, top.identifiers.fresh
         graph = top.graph
-        stored = {s.tensor for n in graph.pe_arrays for s in n.body if isinstance(s, Store)}
+        stored = storing(graph)
         inputs = [t for t in graph.tensors if t.name not in stored]
         outputs = [t for t in graph.tensors if t.name in stored]
         self.first: dict[str, int] = {}
@@ -101,25 +99,24 @@ class _Builder:
         self.write, self.clear, self.host, self.value, self.conflict, self.result = map(
             self.fresh, names
         )
-        names = ("run", "rests", "done_all", "cycle", "cycles", "fires_any")
-        self.run, self.rests, self.done, self.cycle, self.cycles, self.fired = map(
-            self.fresh, names
+        own = ("run", "rests", "done_all", "cycles")
+        self.run, self.rests, self.done, self.cycles = map(self.fresh, own)
+        self.around = Surroundings(
+            top, times, parameters, reset=self.rests, done=self.done, cycles=self.cycles
         )
         self.found: list[tuple[str, str, int]] = []
-        self.stores: list[tuple[StorePort, str]] = []
 
     def build(self) -> WishboneSlave:
         module = self.fresh(f"{self.top.graph.name}_wishbone")
         items = [
             *self._declarations(),
             self._bus(),
-            self._chip(),
+            *self.around.chip(),
             ast.Heading(text="memory: a copy for each load unit, one for each store unit"),
             *self._loads(),
             *self._stores(),
             *self._answer(),
-            ast.Heading(text="the cycle of the last firing, or of the end of the last store"),
-            *self._counting(),
+            *self.around.counting(),
         ]
         word, wide = ast.WORD, ast.Bits(width=self.address.width + 1)
         types = {"wb_adr": wide, "wb_sel": ast.Bits(width=4), "wb_dat_w": word, "wb_dat_r": word}
@@ -148,20 +145,15 @@ class _Builder:
         )
 
     def _declarations(self) -> Iterator[ast.Item]:
-        for each in self.top.ports:
-            if each.variable.name not in (port.CLOCK, port.RESET):
-                yield ast.Declaration(variable=each.variable)
         for name in (self.write, self.clear, self.conflict, self.run, self.rests, self.done):
             yield ast.variable(name)
         yield ast.variable(self.host, self.address)
-        for name in (self.value, self.result, self.cycle, self.cycles):
+        for name in (self.value, self.result, self.cycles):
             yield ast.variable(name, ast.WORD)
-        yield ast.variable(self.fired)
         rests = ast.negation(Name(name=self.run))
         yield ast.ContinuousAssignment(target=Name(name=self.rests), value=rests)
 
     def _bus(self) -> ast.Instance:
-        stores = sum(len(interface.stores) for interface, _ in self.top.nodes)
         return ast.Instance(
             module="wishbone",
             name=self.fresh("bus"),
@@ -169,7 +161,7 @@ class _Builder:
                 ("ADDRESS", number(self.address.width)),
                 ("INPUTS", number(self.inputs)),
                 ("ELEMENTS", number(self.elements)),
-                ("DRAIN", number(4 * (2 + stores))),
+                ("DRAIN", number(self.around.drain)),
             ),
             connections=(
                 *((name, Name(name=name)) for name in (port.CLOCK, port.RESET, *_BUS)),
@@ -185,33 +177,12 @@ class _Builder:
             ),
         )
 
-    def _chip(self) -> ast.Instance:
-        values: dict[str, TargetExpression] = {
-            name: literal(self.parameters[parameter.name].item(), parameter.type)
-            for parameter, name in zip(self.top.graph.parameters, self.top.parameters, strict=True)
-        }
-        values[port.RESET] = Name(name=self.rests)
-        ports = (each.variable.name for each in self.top.ports)
-        return ast.Instance(
-            module=self.top.chip,
-            name=self.fresh("design"),
-            connections=(
-                *((name, values.get(name, Name(name=name))) for name in ports),
-                (self.top.start, ast.TRUE),
-                (self.top.done, Name(name=self.done)),
-            ),
-        )
-
     # ------------------------------------------------------------------------------------ memory
 
     def _loads(self) -> Iterator[ast.Item]:
         for interface, names in self.top.nodes:
             count = interface.node.place_count
-            if interface.memory:
-                grant = ast.put(_of(names.granted), ast.TRUE)
-                yield ast.AlwaysComb(
-                    body=(ast.UnrolledFor(variable=P, count=count, body=(grant,)),)
-                )
+            yield from self.around.grants(interface, names)
             for load, access in zip(interface.loads, names.loads, strict=True):
                 for place in range(count):
                     data = ast.element(access.data, place)
@@ -260,7 +231,7 @@ class _Builder:
                             ("result", ast.element(result, bank)),
                         ),
                     )
-                yield from self._last_store(store, access.enable, count)
+                yield from self.around.last_store(store, access.enable, count)
 
     def _shape(
         self, access: LoadPort | StorePort, lane: int
@@ -287,67 +258,15 @@ class _Builder:
         yield ast.variable(seen)
         body.append(ast.put(seen, ast.FALSE))
         for found, result, banks in self.found:
-            both = ast.both(Name(name=seen), _of(found))
-            united = Binary(operator="|", left=Name(name=self.result), right=_of(result))
+            both = ast.both(Name(name=seen), of_place(found))
+            united = Binary(operator="|", left=Name(name=self.result), right=of_place(result))
             each = (
                 ast.put(self.conflict, ast.either(Name(name=self.conflict), both)),
-                ast.put(seen, ast.either(Name(name=seen), _of(found))),
+                ast.put(seen, ast.either(Name(name=seen), of_place(found))),
                 ast.put(self.result, united),
             )
             body.append(ast.UnrolledFor(variable=P, count=banks, body=each))
         yield ast.AlwaysComb(body=tuple(body))
-
-    # ---------------------------------------------------------------------------------- counting
-
-    def _last_store(self, store: StorePort, enable: str, count: int) -> Iterator[ast.Item]:
-        stored, last = self.fresh(f"{store.enable}_any"), self.fresh(f"{store.enable}_last")
-        yield ast.variable(stored)
-        yield ast.variable(last, ast.WORD)
-        yield ast.AlwaysComb(body=tuple(_any(stored, [(enable, count)])))
-        yield self._last_cycle(last, stored, store.stage)
-        self.stores.append((store, last))
-
-    def _last_cycle(self, last: str, happens: str, before: int) -> ast.Instance:
-        return ast.Instance(
-            module="last_cycle",
-            name=self.fresh(f"{last}_register"),
-            parameters=(("BEFORE", number(before)),),
-            connections=(
-                (port.CLOCK, Name(name=port.CLOCK)),
-                (port.RESET, Name(name=self.rests)),
-                ("cycle", Name(name=self.cycle)),
-                ("happens", Name(name=happens)),
-                ("last", Name(name=last)),
-            ),
-        )
-
-    def _counting(self) -> Iterator[ast.Item]:
-        cycle = Name(name=self.cycle)
-        following = Binary(operator="+", left=cycle, right=number(1))
-        begun = Ternary(condition=Name(name=self.rests), if_true=number(1), if_false=following)
-        yield ast.AlwaysFF(body=(ast.put(self.cycle, begun, clocked=True),))
-        fired = [(names.fires, node.node.place_count) for node, names in self.top.nodes]
-        yield ast.AlwaysComb(body=tuple(_any(self.fired, fired)))
-        last = self.fresh("last_firing")
-        yield ast.variable(last, ast.WORD)
-        yield self._last_cycle(last, self.fired, 0)
-        for store, stored in self.stores:
-            later = self.fresh(f"{stored}_complete")
-            yield ast.variable(later, ast.WORD)
-            latency = self.times.store_latency if store.timed else 0
-            yield ast.Instance(
-                module="later_cycle",
-                name=self.fresh(f"{later}_register"),
-                parameters=(("LATENCY", number(latency)),),
-                connections=(
-                    (port.CLOCK, Name(name=port.CLOCK)),
-                    ("firing", Name(name=last)),
-                    ("store", Name(name=stored)),
-                    ("later", Name(name=later)),
-                ),
-            )
-            last = later
-        yield ast.ContinuousAssignment(target=Name(name=self.cycles), value=Name(name=last))
 
 
 def header(name: str, slave: WishboneSlave) -> str:
@@ -362,29 +281,10 @@ def header(name: str, slave: WishboneSlave) -> str:
     return "\n".join((f"// Words of {name} on the bus; of tensors the first.", *lines, ""))
 
 
-def _any(target: str, signals: list[tuple[str, int]]) -> Iterator[TargetStatement]:
-    """``target`` is whether one of the signals is true."""
-    yield ast.put(target, ast.FALSE)
-    for name, count in signals:
-        either = If(condition=_of(name), then=(ast.put(target, ast.TRUE),))
-        yield ast.UnrolledFor(variable=P, count=count, body=(either,))
-
-
-def _of(name: str) -> TargetExpression:
-    return ast.element(name, Name(name=P))
-
-
 def _lane(value: ast.Element, access: LoadPort | StorePort, lane: int) -> TargetExpression:
     return value if access.type.lanes == 1 else ast.Element(base=value, index=number(lane))
 
 
 def _row(address: str, place: int, access: LoadPort | StorePort) -> TargetExpression:
     """The address of a unit without the bits of its lanes."""
-    whole = ast.element(address, place)
-    shift = access.type.lanes.bit_length() - 1
-    if shift == 0:
-        return whole
-    width = access.address_type.width
-    if shift >= width:
-        return ast.FALSE
-    return ast.Slice(base=whole, high=width - 1, low=shift)
+    return row_of(address, place, access.address_type, access.type.lanes.bit_length() - 1)
