@@ -210,7 +210,7 @@ class _Builder:
         self, access: LoadPort | StorePort, names: AccessNames, place: int, elements: list[int]
     ) -> Stream:
         stream = Stream(
-            name=self.fresh(f"{names.data}_{place}"),
+            name=self.fresh(f"{names.enable}_{place}"),
             tensor=access.tensor.name,
             to_design=isinstance(access, LoadPort),
             lanes=access.type.lanes,
