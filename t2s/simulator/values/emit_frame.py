@@ -532,7 +532,7 @@ class StreamPort:
         first = builder.mul(self._element, self._capacity, "nsw")
         self._first = offset_by(builder, self._rings, context.scaled(first, self._token.stride))
 
-    def allowance(self) -> Value:
+    def room(self) -> Value:
         """The number of tokens, or of free slots, at the start of the visit."""
         return self._context.builder.sub(self._limit, self._own_counter())
 
