@@ -6,6 +6,7 @@ matrix, runs take a thousandth of that.  ``values/packing.py`` makes them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -70,7 +71,11 @@ class Codes:
 
     def about_runs(self) -> float:
         """About how many runs there are."""
-        return sum(len(p) if p.dtype == np.int32 else about_runs_of(p) for p in self.parts)
+        times = Counter(map(id, self.parts))
+        return sum(
+            times[id(p)] * (len(p) if p.dtype == np.int32 else about_runs_of(p))
+            for p in {id(p): p for p in self.parts}.values()
+        )
 
 
 def codes_of_parts(type: np.dtype[np.generic], parts: Iterable[Array]) -> Codes:

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from t2s.simulator.program.codes import Runs, most_in_run
+from t2s.core.ops import Array
+from t2s.simulator.program.codes import most_in_run
 
 FEWEST_FIRINGS = 256
 """Firings of the shortest rounds; and codes by which a round is looked for."""
@@ -34,31 +35,35 @@ _NEVER = 1 << 62
 
 
 class Folded:
-    """A trace in runs that grows, and in which rounds are one array as soon as they are known."""
+    """A trace that grows, and in which rounds are one array as soon as they are known.
 
-    def __init__(self, bits: int) -> None:
+    It is in runs whose codes have ``bits`` bits, or one code after the other; then ``known`` is its
+    round.
+    """
+
+    def __init__(self, bits: int, known: Array | None = None) -> None:
         self._bits = bits
-        self._done: list[Runs] = []
-        self._rest: list[Runs] = []
+        self._done: list[Array] = []
+        self._rest: list[Array] = []
         self._waiting, self._next = 0, _FIRST_RUNS
-        self._round: Runs | None = None
+        self._round = known
 
-    def add(self, runs: Runs) -> None:
-        """Runs that follow; they are kept."""
+    def add(self, runs: Array) -> None:
+        """Runs or codes that follow; they are kept."""
         self._rest.append(runs)
         self._waiting += len(runs)
         if self._waiting >= self._next:
             self._fold()
 
     @property
-    def parts(self) -> list[Runs]:
-        """The runs, in order."""
+    def parts(self) -> list[Array]:
+        """The runs or codes, in order."""
         return [*self._done, *self._rest]
 
     def _fold(self) -> None:
         """Take rounds out of the runs that wait; the last run may go on."""
         text = b"".join(part.tobytes() for part in joined(self._rest, self._bits))
-        whole = np.frombuffer(text, np.int32)
+        whole = np.frombuffer(text, self._rest[0].dtype)
         size = whole.itemsize
         if self._round is None:
             length = first_round(text, size, FEWEST_FIRINGS)
@@ -89,11 +94,11 @@ class Folded:
             self._next = _NEVER
 
 
-def joined(parts: Sequence[Runs], bits: int) -> list[Runs]:
+def joined(parts: Sequence[Array], bits: int) -> list[Array]:
     """Parts of a trace, with runs in one piece that go on from one part to the next."""
-    joined: list[Runs] = []
+    joined: list[Array] = []
     for part in parts:
-        if joined and len(part):
+        if joined and len(part) and part.dtype == np.int32:
             last, following = int(joined[-1][-1]), int(part[0])
             firings, code = (last >> bits) + (following >> bits), last & ((1 << bits) - 1)
             if following & ((1 << bits) - 1) == code and firings <= most_in_run(bits):

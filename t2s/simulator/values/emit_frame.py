@@ -161,6 +161,14 @@ class NodeContext:
             flat = builder.add(self.scaled(flat, extent), value)
         return flat, valid
 
+    def element_of(self, channel: Channel, *, receives: bool) -> Value:
+        """The element of a channel that a place of a machine uses; a fault if there is none."""
+        index = channel.sink_index if receives else channel.source_index
+        element, valid = self.locate(index, channel.shape)
+        verb = "receives from" if receives else "sends to"
+        self.require(valid, f"{self.node.name} {verb} no element of {channel.name}")
+        return element
+
     def fault(self, message: str) -> Value:
         """The number of a new fault."""
         self.faults.append(message)
@@ -521,10 +529,7 @@ class StreamPort:
     def begin_visit(self) -> None:
         """Find the element, read its counters, and compute where its ring starts."""
         context, builder = self._context, self._context.builder
-        index = self.channel.sink_index if self._receives else self.channel.source_index
-        self._element, valid = context.locate(index, self.channel.shape)
-        verb = "receives from" if self._receives else "sends to"
-        context.require(valid, f"{context.node.name} {verb} no element of {self.channel.name}")
+        self._element = context.element_of(self.channel, receives=self._receives)
         own = builder.load(context.address(self._own, self._element), I64)
         other = builder.load(context.address(self._other, self._element), I64)
         builder.store(own, self._counter)
@@ -532,7 +537,7 @@ class StreamPort:
         first = builder.mul(self._element, self._capacity, "nsw")
         self._first = offset_by(builder, self._rings, context.scaled(first, self._token.stride))
 
-    def allowance(self) -> Value:
+    def room(self) -> Value:
         """The number of tokens, or of free slots, at the start of the visit."""
         return self._context.builder.sub(self._limit, self._own_counter())
 

@@ -124,7 +124,8 @@ class _MachineEmitter:
         self._state: Value
         self._trace_state: Value
         graph = context.graph
-        carried, self._in_bursts = context.layout.spans.carried, context.layout.in_bursts
+        layout, carried = context.layout, context.layout.spans.carried
+        self._in_bursts = layout.in_bursts(node.name)
         self._room, self._runs = builder.alloca(I64), builder.alloca(I64)
         self._inputs: dict[str, Port] = {
             channel.name: (SpanPort if channel.name in carried else StreamPort)(
@@ -186,9 +187,13 @@ class _MachineEmitter:
                 load_value(builder, self._register(register, type), type, token_alignment(type)),
                 slot,
             )
-        plain = [port for port in self._outputs.values() if isinstance(port, StreamPort)]
+        counted = [
+            port
+            for port in self._outputs.values()
+            if isinstance(port, StreamPort) or not self._in_bursts
+        ]
         self._trace_state, self._trace, self._allowed = emit_firing_budget(
-            context, self._node, self._frame.budget(), plain, self._memories
+            context, self._node, self._frame.budget(), counted, self._memories
         )
         self._begin_trace()
         self._find_room()
@@ -456,7 +461,7 @@ def emit_firing_budget(
     context: NodeContext,
     node: Machine,
     budget: Value,
-    outputs: Sequence[StreamPort],
+    outputs: Sequence[Port],
     memories: Mapping[str, MemoryEmitter],
 ) -> tuple[Value, Value, Value]:
     """The address of the trace, the position of its next code, and the firings allowed.
@@ -471,14 +476,14 @@ def emit_firing_budget(
         builder.load(offset_by(builder, state, 8 * word), I64)
         for word in (TRACE_ADDRESS, TRACE_LENGTH, TRACE_LIMIT, TRACE_LEFT)
     )
-    if context.layout.in_bursts:
+    if context.layout.in_bursts(node.name):
         trace, allowed = builder.inttoptr(address, POINTER), smaller(builder, left, budget)
     else:
         start = context.scaled(length, code_type(node).itemsize)
         trace = builder.inttoptr(builder.add(address, start), POINTER)
         allowed = smaller(builder, builder.sub(limit, length), budget)
     for port in outputs:
-        allowed = smaller(builder, allowed, port.allowance())
+        allowed = smaller(builder, allowed, port.room())
     for name, memory in memories.items():
         most = most_adds(node, name)
         if most:

@@ -277,12 +277,13 @@ class Program:
     faults: tuple[str, ...]
 
 
-_Kind = tuple[int, tuple[Carried | None, ...]]
-"""Machines with the same code: their shape, and what their channels carry."""
+_Kind = tuple[int, bool, tuple[Carried | None, ...]]
+"""Machines with the same code: their shape, whether they burst, and what their channels carry."""
 
 
-def _kind(layout: ValueLayout, shape: MachineShape) -> _Kind:
-    return shape.number, tuple(layout.spans.carried.get(name) for name in shape.names)
+def _kind(layout: ValueLayout, node: str, shape: MachineShape) -> _Kind:
+    carried = tuple(layout.spans.carried.get(name) for name in shape.names)
+    return shape.number, layout.in_bursts(node), carried
 
 
 @gc_paused()
@@ -292,7 +293,7 @@ def emit_program(graph: Graph, layout: ValueLayout) -> Program:
     faults: list[str] = []
     shapes = shapes_of(graph)
     functions: dict[_Kind, _SharedFunction] = {}
-    kinds = {name: _kind(layout, shape) for name, shape in shapes.items()}
+    kinds = {name: _kind(layout, name, shape) for name, shape in shapes.items()}
     counts = Counter(kinds.values())
     calls: list[tuple[LLVMFunction, list[Value]]] = []
     for number, node in enumerate(graph.nodes):

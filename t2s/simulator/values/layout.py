@@ -150,10 +150,9 @@ class ValueLayout:
         """For each PE of a node: its status, then the loop indices of its next firing or mode."""
         return self.sections[("state", node)]
 
-    @property
-    def in_bursts(self) -> bool:
-        """Whether machines may fire in bursts; then their traces are of runs."""
-        return bool(self.spans.bursts)
+    def in_bursts(self, node: str) -> bool:
+        """Whether a machine may fire in bursts; then its traces are of runs."""
+        return node in self.spans.bursts
 
     def trace(self, node: str) -> Section:
         """For each place of a machine: its trace."""

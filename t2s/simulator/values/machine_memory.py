@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from t2s.core.errors import InternalError
 from t2s.core.expr import Expr
 from t2s.core.ops import Array
@@ -137,30 +139,62 @@ class MemoryEmitter:
     def add(self, keys: tuple[Expr, ...], value: Expr) -> None:
         """Combine a value into a point."""
         context, builder = self._context, self._context.builder
-        operand = context.expressions.emit(value)
-        self._probe(keys)
+        operand, words = context.expressions.emit(value), self._key(keys)
+        type, done = self.memory.type, context.block("added")
+        if len(words) == 1:
+            known, unknown = context.block("known"), context.block("unknown")
+            holds, entry = self._at_its_slot(words[0])
+            builder.cbranch(holds, known, unknown)
+            builder.position_at_end(known)
+            where = self._value_of(entry)
+            before = load_value(builder, where, type, type.scalar.bytes)
+            both = context.expressions.apply(self.memory.operator, type, [before, operand])
+            store_value(builder, both, where, type, type.scalar.bytes)
+            builder.branch(done)
+            builder.position_at_end(unknown)
+        self._probe(words)
         position = self._call(self._find)
         new = builder.icmp_signed("<", position, integer(0))
         where = self._value_of(builder.select(new, builder.neg(position), position))
-        type = self.memory.type
         before = load_value(builder, where, type, type.scalar.bytes)
         both = context.expressions.apply(self.memory.operator, type, [before, operand])
         store_value(builder, builder.select(new, operand, both), where, type, type.scalar.bytes)
+        builder.branch(done)
+        builder.position_at_end(done)
 
-    def _probe(self, keys: tuple[Expr, ...]) -> None:
+    def _at_its_slot(self, key: Value) -> tuple[Value, Value]:
+        """Whether the entry of a key of one word is in its first slot of the table, and the entry.
+
+        A row has no entries, and a table that is not valid is not looked at.
+        """
+        builder = self._context.builder
+        mixed = builder.mul(key, integer(sorted_memory.FACTOR))
+        mixed = builder.xor(mixed, builder.ashr(mixed, integer(32)))
+        slots = builder.mul(self._word(sorted_memory.CAPACITY), integer(2))
+        slot = builder.and_(mixed, builder.sub(slots, integer(1)))
+        entry = self._at(builder.add(self._word(sorted_memory.TABLE), slot))
+        added = self._word(sorted_memory.ADDED)
+        valid = builder.icmp_signed("!=", added, integer(sorted_memory.SORTED))
+        taken = builder.icmp_signed("!=", entry, integer(0))
+        same = builder.icmp_signed("==", self._at(entry), key)
+        return builder.and_(builder.and_(valid, taken), same), entry
+
+    def _key(self, keys: tuple[Expr, ...]) -> list[Value]:
+        """The words of a key."""
+        coordinates = [self._context.expressions.emit(key) for key in keys]
+        return [self._packed(positions, coordinates) for positions in self._pairs]
+
+    def _probe(self, key: Sequence[Value]) -> None:
         """Write the key to look for."""
         builder = self._context.builder
-        coordinates = [self._context.expressions.emit(key) for key in keys]
-        for number, positions in enumerate(self._pairs):
-            builder.store(
-                self._packed(positions, coordinates),
-                offset_by(builder, self._block, 8 * (sorted_memory.PROBE + number)),
-            )
+        for number, word in enumerate(key):
+            where = offset_by(builder, self._block, 8 * (sorted_memory.PROBE + number))
+            builder.store(word, where)
 
     def find_row(self, keys: tuple[Expr, ...], count: Value) -> tuple[Value, Places, Value]:
         """Consecutive points as a row: whether they are one, their values, how many are old."""
         builder, probed = self._context.builder, 8 * (sorted_memory.PROBE + 1)
-        self._probe(keys)
+        self._probe(self._key(keys))
         builder.store(count, offset_by(builder, self._block, probed))
         position = self._call(self._find_row)
         is_row = builder.icmp_signed("!=", position, integer(0))

@@ -1,7 +1,8 @@
 """The traces of one machine array during a run: codes one by one, or runs of equal codes.
 
 Generated code writes into the trace of each place, and the arena says where it is and how much may
-be written.  A ``CodeTraces`` has an entry for each firing.  A ``RunTraces``, for machines that fire
+be written.  A ``CodeTraces`` has an entry for each firing; where codes repeat, runs are made of
+them, and rounds (see ``program/rounds.py``) are kept once.  A ``RunTraces``, for machines that fire
 in bursts, has a word for each run (see ``program/codes.py``); it begins with a negative word, which
 is no run, so that there is one before the first run, too.
 """
@@ -13,7 +14,7 @@ import numpy as np
 from t2s.core.ops import Array
 from t2s.graph.nodes import Machine
 from t2s.simulator.program.codes import Codes, about_runs_of, codes_of_parts
-from t2s.simulator.program.rounds import Folded
+from t2s.simulator.program.rounds import FEWEST_FIRINGS, Folded, first_round
 from t2s.simulator.values.layout import (
     TRACE_ADDRESS,
     TRACE_LEFT,
@@ -43,7 +44,7 @@ MOST_FIRINGS = 1 << 30
 
 def traces_of(node: Machine, layout: ValueLayout, arena: Array) -> Traces:
     """The traces of a machine array."""
-    kind = RunTraces if layout.in_bursts else CodeTraces
+    kind = RunTraces if layout.in_bursts(node.name) else CodeTraces
     return kind(node, layout, arena)
 
 
@@ -60,6 +61,7 @@ class CodeTraces:
         self._parts: list[list[Array]] = [[] for _ in range(places)]
         self._taken = np.zeros(places, np.int64)
         self._restless = np.zeros(places, np.bool_)
+        self._folded: dict[int, Folded] = {}
         self._begin: Array | None = None
 
     def start(self) -> None:
@@ -67,6 +69,7 @@ class CodeTraces:
         self._parts = [[] for _ in self._traces]
         self._taken[:] = 0
         self._restless[:] = False
+        self._folded = {}
         if self._begin is None or self._most != MOST_FIRINGS:
             self._most = MOST_FIRINGS
             self._traces = [
@@ -77,6 +80,11 @@ class CodeTraces:
             self._bound()
             self._begin = self._state.copy()
         self._state[:] = self._begin
+
+    @property
+    def many(self) -> int:
+        """Codes of a place that are worth taking."""
+        return -(-self._first // _PART)
 
     @property
     def bytes(self) -> int:
@@ -98,11 +106,18 @@ class CodeTraces:
         """The codes so far."""
         trace, length = self._traces[place], int(self._state[place, TRACE_LENGTH])
         rest, parts = trace[:length], self._parts[place]
+        if place in self._folded:
+            return codes_of_parts(self._type, [*self._folded[place].parts, rest.copy()])
         if len(trace) == self._first:  # longer ones are given away
             worth = parts or (length >= _FEW_CODES and not self._restless[place])
             runs = runs_of_trace(trace, length) if worth else None
             rest = rest.copy() if runs is None else runs
         return codes_of_parts(self._type, [*parts, rest])
+
+    @property
+    def firings(self) -> int:
+        """The firings in the traces."""
+        return int(self._state[:, TRACE_LENGTH].sum())
 
     def about_runs(self) -> float:
         """About how many runs of equal codes there are in the traces."""
@@ -116,7 +131,7 @@ class CodeTraces:
         If the runs of a machine's first codes are not shorter, its trace grows instead.
         """
         taken = False
-        many = _PART * self._state[:, TRACE_LENGTH] >= self._first
+        many = self._state[:, TRACE_LENGTH] >= self.many
         for place in np.flatnonzero(many & ~self._restless).tolist():
             trace, length = self._traces[place], int(self._state[place, TRACE_LENGTH])
             part = runs_of_trace(trace, length)
@@ -132,18 +147,33 @@ class CodeTraces:
         return taken
 
     def grow(self) -> bool:
-        """Enlarge full traces; return whether any was."""
+        """Take the codes out of full traces with rounds, or enlarge them; return if any was."""
         grown = False
         for place in np.flatnonzero(self._restless).tolist():
             trace, length = self._traces[place], int(self._state[place, TRACE_LENGTH])
-            if length == len(trace) and length < self._most:
+            if length < len(trace) or self._taken[place] + length >= self._most:
+                continue
+            grown = True
+            if self._fold(place, trace):
+                self._taken[place] += length
+                self._state[place, TRACE_LENGTH] = 0
+            else:
                 larger = np.empty(_GROWTH * length, self._type)
                 larger[:length] = trace
                 self._traces[place], self._begin = larger, None
-                grown = True
         if grown:
             self._bound()
         return grown
+
+    def _fold(self, place: int, trace: Array) -> bool:
+        """Take the codes of a full trace if there is a round; return whether there is."""
+        if place not in self._folded:
+            length = first_round(trace.tobytes(), trace.itemsize, FEWEST_FIRINGS)
+            if length < FEWEST_FIRINGS:
+                return False
+            self._folded[place] = Folded(8 * trace.itemsize, trace[:length].copy())
+        self._folded[place].add(trace.copy())
+        return True
 
 
 class RunTraces:
@@ -167,6 +197,11 @@ class RunTraces:
         self._state[:, TRACE_LEFT] = MOST_FIRINGS
 
     @property
+    def many(self) -> int:
+        """Runs of a place that are worth taking."""
+        return self._traces.shape[1] // 2
+
+    @property
     def bytes(self) -> int:
         """The size of long traces, which there are not."""
         return 0
@@ -182,13 +217,9 @@ class RunTraces:
     def _runs(self, place: int) -> Array:
         return self._traces[place, 1 : 1 + int(self._state[place, TRACE_LENGTH])].copy()
 
-    def about_runs(self) -> float:
-        """How many runs there are in the traces."""
-        return float(self._state[:, TRACE_LENGTH].sum())
-
     def take(self) -> bool:
         """Take the runs out of traces in which there are many; return whether there were any."""
-        many = 2 * self._state[:, TRACE_LENGTH] >= self._state[:, TRACE_LIMIT]
+        many = self._state[:, TRACE_LENGTH] >= self.many
         for place in np.flatnonzero(many).tolist():
             self._folded[place].add(self._runs(place))
             self._state[place, TRACE_LENGTH] = 0

@@ -45,6 +45,8 @@ from t2s.simulator.values.layout import (
     FIRST,
     MODE,
     TAG,
+    TRACE_LENGTH,
+    TRACE_WORDS,
     WHERE,
     Section,
     TokenLayout,
@@ -52,8 +54,8 @@ from t2s.simulator.values.layout import (
     layout_of,
     span_bytes,
 )
-from t2s.simulator.values.machine_traces import MOST_FIRINGS
-from t2s.simulator.values.spans import NO_SPANS, Carried, Spans, spans_of
+from t2s.simulator.values.machine_traces import MOST_FIRINGS, CodeTraces
+from t2s.simulator.values.spans import Carried, Spans, spans_of
 from t2s.simulator.values.state import RunState
 
 
@@ -140,8 +142,14 @@ _FIRINGS_PER_CALL = 1 << 22
 _TRIAL = 1 << 18
 """Firings one by one, after which bursts begin if rules repeat for long enough."""
 
-_LONG = 24
-"""Firings by one rule in sequence, on average, that are worth bursts."""
+_LONG = 10
+"""Firings of a machine by one rule in sequence, on average, that are worth bursts."""
+
+_FEW = 1 << 10
+"""Firings of a machine that say little about the others."""
+
+_SHARE = 4
+"""One in so many firings by machines in bursts is worth other code."""
 
 _FEW_FIRINGS = 1 << 18
 """Firings after which codes may have to be taken out of traces."""
@@ -242,12 +250,12 @@ def _words(sections: Iterable[Section]) -> Counts:
     return np.array([word for words in ranges for word in words], np.int64)
 
 
-_PREPARED: GraphCache[bool, _Prepared] = GraphCache()
-_SPANS: GraphCache[None, Spans] = GraphCache()
+_PREPARED: GraphCache[frozenset[str], _Prepared] = GraphCache()
+_SPANS: GraphCache[frozenset[str], Spans] = GraphCache()
 
 
-def _spans(graph: Graph) -> Spans:
-    return _SPANS.get(graph, None, lambda: spans_of(graph))
+def _spans(graph: Graph, among: frozenset[str]) -> Spans:
+    return _SPANS.get(graph, among, lambda: spans_of(graph, among))
 
 
 def stream_values(
@@ -265,17 +273,16 @@ def stream_values(
 
     Raises ``UserError`` if an input is invalid or a machine never ends.
     """
-    run = _Running(graph, inputs, parameters, most_firings, record, bursts=not _TRIAL)
+    run = _Running(graph, inputs, parameters, most_firings, record, at_first(graph))
     while waiting := run.state.unfinished():
         fired = run.advance()
-        if run.is_trial and run.total >= _TRIAL and run.is_worth_bursts():
+        if run.is_trial and run.total >= _TRIAL and (among := run.worth_bursts()):
             run.leave()
-            run = _Running(graph, inputs, parameters, most_firings, record, bursts=True)
+            run = _Running(graph, inputs, parameters, most_firings, record, among)
             continue
         taken = run.addresses.take(all=not fired)
         if not fired or run.total > _FEW_FIRINGS:
-            for memory in run.state.machines.values():
-                taken |= memory.traces.take()
+            taken |= run.take_traces()
         stuck = not fired and not taken and run.state.unfinished() == waiting
         if stuck and not run.state.grow():
             break
@@ -299,8 +306,13 @@ def stream_values(
     return values
 
 
+def at_first(graph: Graph) -> frozenset[str]:
+    """The machines that burst from the beginning on: none, if there is a trial."""
+    return frozenset() if _TRIAL else frozenset(machine.name for machine in graph.machines)
+
+
 class _Running:
-    """A run of the machines of a graph, one firing at a time or in bursts.
+    """A run of the machines of a graph, one firing at a time, or some of them in bursts.
 
     Attributes
     ----------
@@ -315,21 +327,26 @@ class _Running:
         parameters: Mapping[str, Array],
         most_firings: int | None,
         record: Sequence[str],
-        *,
-        bursts: bool,
+        bursting: frozenset[str],
     ) -> None:
         self._graph = graph
         self.prepared = _PREPARED.get(
-            graph, bursts, lambda: _Prepared(graph, _spans(graph) if bursts else NO_SPANS)
+            graph, bursting, lambda: _Prepared(graph, _spans(graph, bursting))
         )
         self.layout = self.prepared.layout
         self.state = self.prepared.state(graph, record)
         self.state.start(inputs, parameters)
         self.addresses = AddressRecord(graph, self.layout, self.state, record)
-        self.total, self._fired, self.is_trial = 0, 0, not bursts
+        self.total, self._fired, self.is_trial = 0, 0, not bursting
+        self._traces = [memory.traces for memory in self.state.machines.values()]
         if most_firings is not None:
-            for memory in self.state.machines.values():
-                memory.traces.limit(most_firings)
+            for traces in self._traces:
+                traces.limit(most_firings)
+        sections = [self.layout.trace(name) for name in self.state.machines]
+        places = np.array([section.shape[0] for section in sections], np.int64)
+        self._owner = np.repeat(np.arange(len(places)), places)
+        self._lengths = _words(sections)[TRACE_LENGTH::TRACE_WORDS]
+        self._many = np.repeat([traces.many for traces in self._traces], places)
 
     def advance(self) -> int:
         """Let the machines fire for a while; return the number of firings."""
@@ -343,11 +360,26 @@ class _Running:
         self.total += self._fired
         return self._fired
 
-    def is_worth_bursts(self) -> bool:
-        """Whether rules repeat for long, in a graph in which they can burst; asked once."""
+    def take_traces(self) -> bool:
+        """Take codes out of traces in which there are many; return whether there were any."""
+        many = self.state.words[self._lengths] >= self._many
+        taken = [self._traces[owner].take() for owner in np.unique(self._owner[many]).tolist()]
+        return any(taken)
+
+    def worth_bursts(self) -> frozenset[str]:
+        """The machines whose rules repeat for long and can burst, if they matter; asked once."""
         self.is_trial = False
-        runs = sum(memory.traces.about_runs() for memory in self.state.machines.values())
-        return self.total > _LONG * runs and bool(_spans(self._graph).bursts)
+        machines = self.state.machines.items()
+        traces = {n: m.traces for n, m in machines if isinstance(m.traces, CodeTraces)}
+        firings = {name: one.firings for name, one in traces.items()}
+        long = frozenset(
+            name
+            for name, one in traces.items()
+            if firings[name] < _FEW or firings[name] > _LONG * one.about_runs()
+        )
+        bursting = _spans(self._graph, long).bursts.keys()
+        worth = _SHARE * sum(firings[name] for name in bursting) > self.total
+        return frozenset(bursting) if worth else frozenset()
 
     def leave(self) -> None:
         """Keep the memory for the next run, unless it is large."""

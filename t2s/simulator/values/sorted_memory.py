@@ -104,7 +104,7 @@ def emptied(block: Array) -> Array:
 # The functions of sorted memories, in the subset that compiles.
 
 _BUCKETS = 256
-_FACTOR = 0x1E3779B97F4A7C15
+FACTOR = 0x1E3779B97F4A7C15
 """A large odd factor, which spreads neighboring keys over the table."""
 
 _MANY = 32
@@ -128,9 +128,9 @@ def _before(block: Any, left_key: Word, left: Word, right_key: Word, right: Word
 def _place(block: Any, key: Word) -> Word:
     """The table slot of the entry with the key at ``key``, or the empty slot for it."""
     mask = 2 * block[CAPACITY] - 1
-    mixed = block[key] * _FACTOR
+    mixed = block[key] * FACTOR
     for word in range(1, block[KEY_WORDS]):
-        mixed = ((mixed ^ (mixed >> 32)) + block[key + word]) * _FACTOR
+        mixed = ((mixed ^ (mixed >> 32)) + block[key + word]) * FACTOR
     at = (mixed ^ (mixed >> 32)) & mask
     table = block[TABLE]
     while True:

@@ -70,10 +70,7 @@ class SpanPort:
     def begin_visit(self) -> None:
         """Find the element, read its counters, and compute where its rings start."""
         context, builder = self._context, self._context.builder
-        index = self.channel.sink_index if self._receives else self.channel.source_index
-        self._element, valid = context.locate(index, self.channel.shape)
-        verb = "receives from" if self._receives else "sends to"
-        context.require(valid, f"{context.node.name} {verb} no element of {self.channel.name}")
+        self._element = context.element_of(self.channel, receives=self._receives)
         own, other = (builder.load(self._at(s), I64) for s in self._ends(*self._of_spans))
         builder.store(own, self._counter)
         builder.store(integer(0), self._moved)

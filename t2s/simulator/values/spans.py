@@ -14,7 +14,7 @@ is the general case, so whatever cannot burst works on spans as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from types import MappingProxyType
@@ -151,8 +151,11 @@ class Spans:
 NO_SPANS = Spans(carried=MappingProxyType({}), bursts=MappingProxyType({}))
 
 
-def spans_of(graph: Graph) -> Spans:
-    """Find the channels that carry spans, and the rules that can burst."""
+def spans_of(graph: Graph, among: Container[str] | None = None) -> Spans:
+    """Find the channels that carry spans, and the rules that can burst.
+
+    Only machines ``among`` these, by name, are to burst, or all.
+    """
     carried = {c.name: _first_form(c) for c in graph.channels if _may_carry(graph, c)}
     while True:
         bursts = {
@@ -162,6 +165,7 @@ def spans_of(graph: Graph) -> Spans:
                 if (burst := _burst(graph, node, path, code, carried)) is not None
             )
             for node in graph.machines
+            if among is None or node.name in among
         }
         kept = {
             name: form
@@ -193,10 +197,12 @@ def _form(
     channel: Channel, bursts: Mapping[str, Sequence[Burst]], carried: Mapping[str, Carried]
 ) -> Carried | None:
     """What a channel carries, if it does carry spans."""
-    taken = any(channel.name in burst.path.rule.takes for burst in bursts[channel.sink or ""])
+    taken = any(
+        channel.name in burst.path.rule.takes for burst in bursts.get(channel.sink or "", ())
+    )
     changes = [
         burst.change(put.value)
-        for burst in bursts[channel.source]
+        for burst in bursts.get(channel.source, ())
         for put in burst.path.rule.puts
         if put.channel == channel.name
     ]

@@ -184,3 +184,25 @@ def test_loads_outside_are_refused_at_the_same_token() -> None:
     first, second = errors(s, inputs)
     assert first == second
     assert "37 in mode 'run'" in first
+
+
+def test_machines_with_short_runs_fire_one_by_one_beside_bursts() -> None:
+    """A graph that gathers long rows, and adds up short ones behind that."""
+    generator = np.random.default_rng(0)
+    made = sparse.program(
+        "T(i,j) = A(i,k) * X(k,j)\nY(i,h) = T(i,j) * W(j,h)", formats={"A": "ss", "W": "ss"}
+    ).fuse("all")
+    inputs = {
+        "A": scipy.sparse.random(60, 60, 0.06, format="csr", random_state=1),
+        "X": generator.standard_normal((60, 700)),
+        "W": scipy.sparse.random(700, 9, 0.3, format="csr", random_state=2),
+    }
+    with bursts(after=ONE_BY_ONE):
+        (expected,) = made.simulate(inputs).stages
+    (found,) = made.simulate(inputs).stages
+    same(found, expected)
+    assert found.machine_trace is not None
+    names = [machine.name for machine in found.program.graph.machines]
+    codes = dict(zip(names, found.machine_trace.codes.values(), strict=True))
+    assert {part.dtype for part in codes["load_X"].parts} == {np.dtype(np.int32)}
+    assert {part.dtype for part in codes["load_W"].parts} == {np.dtype(np.uint8)}

@@ -74,3 +74,35 @@ def test_long_rows_leave_short_traces() -> None:
         held = sum(part.nbytes for codes in trace.codes.values() for part in codes.parts)
         assert firings > 1_000_000
         assert 20 * held < firings
+
+
+REPEATED = (
+    "Y(i,j) = X(i,k)*W(k,j)",
+    {"W": "ds"},
+    {
+        "X": np.random.default_rng(0).random((300, 300)),
+        "W": scipy.sparse.random(300, 12, 0.3, format="csr", random_state=1),
+    },
+)
+
+
+@pytest.mark.parametrize(("case", "comes_again"), [(REPEATED, True), (UNITED, False)])
+def test_rounds_of_codes_are_one_array(
+    case: tuple[str, dict[str, str], dict[str, object]],
+    comes_again: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A machine that walks through the same short rows again and again leaves a short trace."""
+    monkeypatch.setattr(machine_values, "_TRIAL", NEVER)
+    monkeypatch.setattr(machine_traces, "_FEW_CODES", NEVER)
+    whole = trace_of(*case)
+    monkeypatch.setattr(machine_traces, "_FIRST_CODES", SMALL)
+    monkeypatch.setattr(machine_values, "_PREPARED", GraphCache())
+    found = trace_of(*case)
+    folded = 0
+    for instance, codes in whole.codes.items():
+        here = found.codes[instance]
+        np.testing.assert_array_equal(here.expanded, codes.expanded, strict=True)
+        kept = sum(part.nbytes for part in {id(part): part for part in here.parts}.values())
+        folded += here.listed == len(codes) > 4 * kept
+    assert folded >= 5 if comes_again else not folded
