@@ -1,10 +1,10 @@
 """Netlists after synthesis beside the simulator: ``python -m benchmarks.chip_netlists [NAME ...]``.
 
-Each design is synthesized for an ECP5 and built once; the cells run in Verilator behind the
-testbench, without stalls, with three kinds of random stalls, and with a memory of half a byte per
-cycle, without and with stalls.  Cycles, firings, the first and the last of them, and all values
-have to be the simulator's.  A name selects the designs that begin with it; ``--all`` runs every
-one.  The exit code is 1 if anything differs.
+Each design is synthesized for an ECP5, or for another ``--part``, and built once; the cells run in
+Verilator behind the testbench, without stalls, with three kinds of random stalls, and with a memory
+of half a byte per cycle, without and with stalls.  Cycles, firings, the first and the last of them,
+and all values have to be the simulator's.  A name selects the designs that begin with
+it; ``--all`` runs every one.  The exit code is 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -30,20 +30,22 @@ from t2s.graph.graph import Graph, TensorRole
 from t2s.simulator.devices import DEVICES, Device
 from t2s.simulator.program.build import build_program
 
-PART = PARTS["ecp5-85k"]
-OWN = DEVICES[PART.name]
-NARROW = replace(OWN, name="half a byte per cycle", memory_bytes_per_second=OWN.clock_hz // 2)
 STALLS = tuple(t2s.RandomStalls(seed=seed, one_in=n) for seed, n in ((1, 8), (2, 2), (3, 4)))
-SETTINGS: tuple[tuple[Device, t2s.RandomStalls | None], ...] = (
-    (OWN, None),
-    *((OWN, stalls) for stalls in STALLS),
-    (NARROW, None),
-    (NARROW, STALLS[2]),
-)
 CHOSEN = (
     *("gemm 4x4 int16", "FIR 16 taps", "convolution 5x5", "matrix-vector 8 PEs"),
     *("stencil of 5 points", "reduction tree of 8 lanes"),
 )
+
+
+def settings(own: Device) -> tuple[tuple[Device, t2s.RandomStalls | None], ...]:
+    """The devices and the stalls with which each design runs."""
+    narrow = replace(own, name="half a byte per cycle", memory_bytes_per_second=own.clock_hz // 2)
+    return (
+        (own, None),
+        *((own, stalls) for stalls in STALLS),
+        (narrow, None),
+        (narrow, STALLS[2]),
+    )
 
 
 def random_inputs(graph: Graph) -> dict[str, np.ndarray]:
@@ -58,15 +60,16 @@ def random_inputs(graph: Graph) -> dict[str, np.ndarray]:
     }
 
 
-def compared(name: str) -> Iterator[str]:
+def compared(name: str, part: str) -> Iterator[str]:
     """What differs in the runs of a design, in words."""
     graph = t2s.lower(DESIGNS[name]())
     inputs = random_inputs(graph)
-    own = build_program(graph, OWN, inputs, {})
+    device_of_part = DEVICES[part]
+    own = build_program(graph, device_of_part, inputs, {})
     cycles = []
     with tempfile.TemporaryDirectory(prefix="t2s-netlist-") as folder:
-        model = netlist_model(graph, device_times(own), PART, Path(folder), 1800)
-        for device, stalls in SETTINGS:
+        model = netlist_model(graph, device_times(own), PARTS[part], Path(folder), 1800)
+        for device, stalls in settings(device_of_part):
             program = build_program(graph, device, inputs, {})
             simulated = t2s.simulate(graph, inputs, device=device, stalls=stalls, progress=False)
             stalling = None if stalls is None else Stalling(seed=stalls.seed, one_in=stalls.one_in)
@@ -82,6 +85,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--part", choices=PARTS, default="ecp5-85k")
     arguments = parser.parse_args()
     wanted = [
         name
@@ -89,12 +93,13 @@ def main() -> int:
         if arguments.all
         or (name.startswith(tuple(arguments.names)) if arguments.names else name in CHOSEN)
     ]
-    different = [text for name in wanted for text in compared(name)]
+    different = [text for name in wanted for text in compared(name, arguments.part)]
     for text in different:
         print(text)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    runs = len(wanted) * len(settings(DEVICES[arguments.part]))
     print(
-        f"{len(wanted)} designs, {len(wanted) * len(SETTINGS)} runs, {len(different)} differences, "
+        f"{len(wanted)} designs, {runs} runs, {len(different)} differences, "
         f"{used.ru_utime + used.ru_stime:.0f} s of CPU"
     )
     return 1 if different else 0

@@ -17,7 +17,7 @@ from t2s.driver.synthesize import Chip, Verification
 def chip(
     file: DesignFile,
     func: FuncName = None,
-    board: Annotated[str | None, typer.Option(help="ulx3s or colorlight-i5")] = None,
+    board: Annotated[str | None, typer.Option(help="ulx3s, colorlight-i5 or tang-nano-20k")] = None,
     part: Annotated[
         str | None, typer.Option(help="ecp5-25k, ecp5-45k or ecp5-85k, without a board")
     ] = None,

@@ -118,6 +118,8 @@ class Chip:
         lines += [f"  {what:<12}{used:>8,} of {there:,}" for what, used, there in rows]
         met = "" if self.meets_clock else f", which misses {self.clock_mhz:g} MHz"
         lines.append(f"  clock       {self.fmax_mhz:>8.1f} MHz{met}")
+        if part.family.caution:
+            lines.append(f"    {part.family.caution}")
         lines.append(f"  cycles      {self.cycles:>8,}")
         lines.append(f"  slowest     {self.critical}")
         if not self.meets_clock:
@@ -186,14 +188,15 @@ def synthesize(
 
     Parameters
     ----------
-    part: an FPGA, ``"ecp5-25k"``, ``"ecp5-45k"`` or ``"ecp5-85k"``; needed unless ``board`` has
-        one.
+    part: an FPGA, ``"ecp5-25k"``, ``"ecp5-45k"``, ``"ecp5-85k"`` or ``"gw2a-18"``; needed unless
+        ``board`` has one.  The last needs a board, since its tools place no pins by themselves.
     inputs: what is in its memories; without, integers that are made up, always the same ones.
     memory: ``"bram"``, block RAM of the FPGA: a self test, which compares all results with those of
         the simulator and shows the cycles of its run; ``"wishbone"``, block RAM that a host
         fills and reads over a Wishbone bus, on which it starts the design, too; or
         ``"axi-stream"``, no memory but an AXI4-Stream for each load and store unit.
-    board: ``"ulx3s"`` or ``"colorlight-i5"``: pins, lights, a serial port, and a bitstream.
+    board: ``"ulx3s"``, ``"colorlight-i5"`` or ``"tang-nano-20k"``: pins, lights, a serial port, and
+        a bitstream.
     clock_mhz: what place and route aims for; 150 without.
     directory: the folder for all files; nothing is left there if a step fails.
     device: the latencies that the chip is built with; without, those of the device that is called
@@ -202,12 +205,14 @@ def synthesize(
     time_limit: seconds for each tool.
     progress: show the steps: ``True``, ``False``, or ``None`` for a terminal.
 
-    Needs the extra ``t2s-spatial[chips]``.  Raises ``UserError`` for unknown names,
-    ``UnsupportedError`` for what cannot be built and for a design that does not fit, and
-    ``ChipError`` for a tool that is missing, fails, or takes too long.
+    Needs the extra ``t2s-spatial[chips]``, and ``t2s-spatial[chips-gowin]`` for FPGAs of Gowin.
+    Raises ``UserError`` for unknown names, ``UnsupportedError`` for what cannot be built and for a
+    design that does not fit, and ``ChipError`` for a tool that is missing, fails, or is not done in
+    time.
     """
     from t2s.backends.verilog.flow.critical import critical_path
     from t2s.backends.verilog.flow.flow import ChipJob, Memory, build, check_memory
+    from t2s.backends.verilog.flow.parts import BOARDS
     from t2s.driver.simulate import simulate
     from t2s.simulator.devices import DEVICES, find_device
 
@@ -229,6 +234,14 @@ def synthesize(
             expected="part= alone: the files in the folder are for a system with a host, as LiteX "
             "makes",
             given=f"board={board!r}",
+        )
+    if on_board is None and fpga.family.unconstrained is None:
+        boards = ", ".join(each.name for each in BOARDS.values() if each.part == fpga.name)
+        raise UserError(
+            f"{fpga.name} takes pins for all ports, and a design alone has none",
+            location=user_location(),
+            expected=f"board= one of {boards}, with memory='bram'",
+            given=f"part={fpga.name!r}, memory={memory!r}",
         )
     number = as_int(seed)
     if number is None or number < 0:
@@ -266,10 +279,10 @@ def synthesize(
         device=target,
         part=fpga,
         board=on_board,
-        luts=routed.used[fpga.lut_cells],
-        flip_flops=routed.used[fpga.flip_flop_cells],
-        dsps=routed.used[fpga.dsp_cells],
-        rams=routed.used[fpga.ram_cells],
+        luts=routed.counted(fpga.family.luts),
+        flip_flops=routed.counted(fpga.family.flip_flops),
+        dsps=routed.counted(fpga.family.dsps),
+        rams=routed.counted(fpga.family.rams),
         cells=built.cells,
         clock_mhz=clock,
         fmax_mhz=routed.fmax_mhz,

@@ -443,6 +443,22 @@ def _ecp5(kilo_luts: int, dsp_blocks: int, ram_blocks: int) -> Device:
     )
 
 
+def _gw2a_fabric() -> Fabric:
+    """GW2A: a block is an 18 x 18 multiplier, or two of 9 x 9; small memories are LUTs."""
+    costs = {
+        (Op.MULTIPLY, kind(bits)): blocks
+        for bits, blocks in ((8, Fraction(1, 2)), (16, Fraction(1)), (32, Fraction(4)))
+        for kind in (Int, UInt)
+    }
+    return Fabric(
+        dsp_costs=costs,
+        fused=frozenset(),
+        ram_shapes=((512, 36), (1024, 18), (2048, 9), (4096, 4), (8192, 2), (16384, 1)),
+        logic_words=64,
+        burst_words=0,
+    )
+
+
 _CAPSTAN = Device(
     name="capstan",
     description="Capstan: units of 6 stages and 16 lanes at 1 GHz, whose stages and links are in "
@@ -520,6 +536,17 @@ _ALL = (
     _ecp5(25, 28, 56),
     _ecp5(45, 72, 108),
     _ecp5(85, 156, 208),
+    Device(
+        name="gw2a-18",
+        description="Gowin GW2AR-18 with tensors in block RAM, 50 MHz",
+        clock_hz=50_000_000,
+        operator_latencies=_ECP5_LATENCIES,
+        load_latency=2,
+        store_latency=1,
+        dsp_blocks=48,
+        ram_blocks=46,
+        fabric=_gw2a_fabric(),
+    ),
     *(_cgra(size) for size in (8, 16, 32)),
     _CAPSTAN,
 )

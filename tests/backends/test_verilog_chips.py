@@ -18,7 +18,7 @@ from t2s.backends.verilog.emit import chip_files, files_of
 from t2s.backends.verilog.limits import largest, timing_of
 from t2s.backends.verilog.loop_counters import counters_of
 from t2s.backends.verilog.pe_classes import classes_of
-from t2s.backends.verilog.stages import multiplier_operands, plan_of
+from t2s.backends.verilog.stages import FileStages, multiplier_operands, plan_of
 from t2s.backends.verilog.storage import most_tokens
 from t2s.backends.verilog.technology import ECP5, GENERIC, Technology, find_technology
 from t2s.backends.verilog.verilator import (
@@ -210,7 +210,7 @@ def test_stages_of_a_sum() -> None:
     array, times = graph.node("C"), times_of(graph)
     assert isinstance(array, PEArray)
     plan = plan_of(graph, array, times, ECP5)
-    assert plan.files == {"C_partial": 3}
+    assert plan.files == {"C_partial": FileStages(read=3, written=3)}
     assert plan.late == {"C_to_C_store": 4, "A_along_j": 0, "B_along_i": 0}
 
 
@@ -346,7 +346,7 @@ def test_an_unknown_technology() -> None:
     with pytest.raises(t2s.errors.UserError) as caught:
         find_technology("ecp6")
     assert str(caught.value) == (
-        "unknown technology 'ecp6'\n  expected: ecp5, generic\n  given:    'ecp6'"
+        "unknown technology 'ecp6'\n  expected: ecp5, gowin, generic\n  given:    'ecp6'"
     )
 
 

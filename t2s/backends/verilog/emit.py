@@ -67,16 +67,16 @@ def files_of(
     if constant:
         _refuse(graph, unbounded(graph, timing))
     top = top_of(graph, timing if constant else None, technology)
-    files = {name: _text(name) for name in ("operators.sv", "floats.sv", "stalls.sv")}
+    files = {name: library_text(name) for name in ("operators.sv", "floats.sv", "stalls.sv")}
     if constant:
         files |= _library(graph, technology)
     else:
-        files["adjustable_fifo.sv"] = _text("adjustable_fifo.sv")
+        files["adjustable_fifo.sv"] = library_text("adjustable_fifo.sv")
     files |= _design(top, bounds)
     files["testbench.sv"] = ast.print_modules((Testbench(top, timing, bounds).build(),))
     command = ("-Wno-fatal --cc --exe --build --top-module testbench", *files, *_LAST)
     files["verilator.f"] = "\n".join((*command, ""))
-    return {**files, **{name: _text(name) for name in _LAST}}
+    return {**files, **{name: library_text(name) for name in _LAST}}
 
 
 @gc_paused()
@@ -91,20 +91,20 @@ def chip_files(graph: Graph, times: DeviceTimes, technology: Technology) -> Mapp
     """
     _refuse(graph, problems_of(graph, times))
     top = top_of(graph, times, technology)
-    operators = {"operators.sv": _text("operators.sv")}
+    operators = {"operators.sv": library_text("operators.sv")}
     return operators | _library(graph, technology) | _design(top, largest(times))
 
 
 def _library(graph: Graph, technology: Technology) -> dict[str, str]:
     """The modules of the library that a chip has."""
-    files = {name: _text(name) for name in (*technology.primitives, "fifo.sv", "delay.sv")}
-    files |= {name: _text(place) for name, place in technology.library.items()}
+    files = {name: library_text(name) for name in (*technology.primitives, "fifo.sv", "delay.sv")}
+    files |= {name: library_text(place) for name, place in technology.library.items()}
     computes = any(
         isinstance(term, Expr) and float_module(term) is not None
         for node in graph.nodes
         for term in walk(node)
     )
-    return files | {name: _text(name) for name in _FLOATS if computes}
+    return files | {name: library_text(name) for name in _FLOATS if computes}
 
 
 def _design(top: Top, bounds: Bounds) -> dict[str, str]:
@@ -130,7 +130,7 @@ def _refuse(graph: Graph, problems: list[Unsupported]) -> None:
         raise refusal(NAME, graph, problems)
 
 
-def _text(name: str) -> str:
+def library_text(name: str) -> str:
     """A file of the library, with a line in it for each operator that is a function of C."""
     lines = (_LIBRARY / name).read_text(encoding="utf-8").splitlines()
     return "".join(f"{line}\n" for text in lines for line in (text, *_functions_of_c(text)))

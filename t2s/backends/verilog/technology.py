@@ -22,6 +22,7 @@ class Technology:
     library: for each file of the library that the chip needs, where its text is.
     primitives: files of the library with primitives: black boxes for synthesis, and models for
         simulation.
+    models: files of the library with models of cells that synthesis chooses, and Yosys has none of.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Technology:
         )
     )
     primitives: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
 
 
 GENERIC = Technology(name="generic")
@@ -49,8 +51,10 @@ ECP5 = Technology(
     primitives=("ecp5_primitives.sv",),
 )
 
+GOWIN = Technology(name="gowin", models=("gowin_models.sv",))
+
 TECHNOLOGIES: Mapping[str, Technology] = MappingProxyType(
-    {technology.name: technology for technology in (ECP5, GENERIC)}
+    {technology.name: technology for technology in (ECP5, GOWIN, GENERIC)}
 )
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from t2s.backends.text.expressions import Binary, If, Name, TargetExpression, Unary, number
 from t2s.backends.verilog import verilog_ast as ast
-from t2s.backends.verilog.flow.parts import Board, Pin
+from t2s.backends.verilog.flow.constraints import Pin
+from t2s.backends.verilog.flow.parts import Board
 from t2s.backends.verilog.flow.self_test import CYCLES, DONE, PASSED
 
 TOP = "board"
@@ -87,17 +86,9 @@ def _lit(board: Board, value: TargetExpression) -> TargetExpression:
     return value if board.lit_by else Unary(operator="!", operand=value)
 
 
-def constraints(board: Board, clock_mhz: float) -> str:
-    """The pins and the clock, in the vendor's format of preferences (LPF)."""
-    return "".join(f"{line}\n" for line in _preferences(board, clock_mhz))
-
-
-def _preferences(board: Board, clock_mhz: float) -> Iterator[str]:
+def pins_of(board: Board) -> list[tuple[str, Pin]]:
+    """The ports of the top with their pins, the clock first."""
     pins: list[tuple[str, Pin]] = [("clock", board.clock), ("led_passed", board.passed)]
     pins += [] if board.failed is None else [("led_failed", board.failed)]
     pins.append(("transmit", board.transmit))
-    pins += [(f"high_{at}", pin) for at, pin in enumerate(board.high)]
-    for name, pin in pins:
-        yield f'LOCATE COMP "{name}" SITE "{pin.site}";'
-        yield f'IOBUF PORT "{name}" IO_TYPE={pin.standard};'
-    yield f'FREQUENCY PORT "clock" {clock_mhz:g} MHZ;'
+    return [*pins, *((f"high_{at}", pin) for at, pin in enumerate(board.high))]

@@ -13,7 +13,8 @@ from t2s.backends.base import DeviceTimes, refusal
 from t2s.backends.verilog.data_types import identifier
 from t2s.backends.verilog.emit import NAME, chip_files
 from t2s.backends.verilog.flow.board_top import LIBRARY as BOARD_LIBRARY
-from t2s.backends.verilog.flow.board_top import TOP, board_top, constraints
+from t2s.backends.verilog.flow.board_top import TOP, board_top, pins_of
+from t2s.backends.verilog.flow.families import BITSTREAM
 from t2s.backends.verilog.flow.parts import Board, Part
 from t2s.backends.verilog.flow.routing import Routed, place_and_route
 from t2s.backends.verilog.flow.self_test import LIBRARY, memory_images, self_test, unsupported
@@ -119,7 +120,8 @@ def sources_of(job: ChipJob) -> Sources:
     read = tuple(files)
     files |= test.images
     if job.board is not None:
-        files["board.lpf"] = constraints(job.board, job.board.clock_mhz)
+        name, written = job.part.family.constraints
+        files[name] = written(pins_of(job.board), job.board.clock_mhz)
     return Sources(names=top, top=module, read=read, files=files)
 
 
@@ -158,7 +160,8 @@ def _streamed_sources(job: ChipJob) -> Sources:
 
 def build(job: ChipJob, folder: Path, begin: Callable[[str], None]) -> Built:
     """Run the flow in a folder; ``begin`` hears of each step."""
-    check_tools(["yosys", job.part.router, job.part.packer])
+    family = job.part.family
+    check_tools(["yosys", family.placer, family.packer])
     seconds: dict[str, float] = {}
 
     def step(name: str) -> None:
@@ -175,8 +178,8 @@ def build(job: ChipJob, folder: Path, begin: Callable[[str], None]) -> Built:
     routed = place_and_route(
         job.part,
         NETLIST,
-        None if job.board is None else "board.lpf",
         folder,
+        pins=job.board is not None,
         clock_mhz=job.clock_mhz,
         seed=job.seed,
         time_limit=job.time_limit,
@@ -184,8 +187,9 @@ def build(job: ChipJob, folder: Path, begin: Callable[[str], None]) -> Built:
     bitstream = None
     step("bitstream")
     if job.board is not None:
-        bitstream = f"{identifier(job.graph.name)}.bit"
-        run_tool(job.part.packer, ["routed.config", bitstream], folder, job.time_limit)
+        bitstream = f"{identifier(job.graph.name)}{family.suffix}"
+        packed = [bitstream if each == BITSTREAM else each for each in family.packs]
+        run_tool(family.packer, [*job.part.packer_options, *packed], folder, job.time_limit)
     ends = [*list(seconds.values())[1:], perf_counter()]
     taken = {name: end - begun for (name, begun), end in zip(seconds.items(), ends, strict=True)}
     return Built(
@@ -195,11 +199,11 @@ def build(job: ChipJob, folder: Path, begin: Callable[[str], None]) -> Built:
 
 def synthesis_commands(part: Part, sources: Sources) -> list[str]:
     """The passes of Yosys: a netlist of the cells of the part, and how many of each there are."""
-    defines = " ".join(f"-D {name}" for name in part.defines)
+    defines = " ".join(f"-D {name}" for name in part.family.defines)
     return [
         f"read_slang --top {sources.top} {defines} {' '.join(sources.read)}",
-        f"{part.synthesis} -top {sources.top}",
-        *part.afterwards,
+        f"{part.family.synthesis} -top {sources.top}",
+        *part.family.afterwards,
         f"write_json {NETLIST}",
         "tee -q -o cells.json stat -json",
     ]

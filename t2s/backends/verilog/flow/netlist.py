@@ -14,7 +14,7 @@ from t2s.backends.base import DeviceTimes
 from t2s.backends.text.expressions import Name, TargetExpression
 from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.chip import chip_module
-from t2s.backends.verilog.emit import chip_files, files_of
+from t2s.backends.verilog.emit import chip_files, files_of, library_text
 from t2s.backends.verilog.flow.parts import Part
 from t2s.backends.verilog.flow.toolchain import check_tools, run_yosys
 from t2s.backends.verilog.limits import largest
@@ -41,13 +41,13 @@ def netlist_model(
     write_texts(folder, sources)
     commands = [
         f"read_slang --top {top.chip} {' '.join(sources)}",
-        f"{part.synthesis} -top {top.chip}",
+        f"{part.family.synthesis} -top {top.chip}",
         f"rename {top.chip} {NETLIST}",
         f"write_verilog -noattr {NETLIST}.v",
     ]
     run_yosys(commands, folder, time_limit)
     bench = files_of(graph, times, largest(times), constant=True, technology=technology)
-    models = {name: bench[name] for name in technology.primitives}
+    models = {name: library_text(name) for name in (*technology.primitives, *technology.models)}
     files = {
         "floats.sv": bench["floats.sv"],
         "cells.v": _cells(part, "\n".join(models.values())),
@@ -86,8 +86,8 @@ def _vector(signal: ast.Signal) -> TargetExpression:
 
 def _cells(part: Part, models: str) -> str:
     """The models of cells that come with Yosys, but for those that the library has."""
-    folder = _share() / part.cells
-    text = _with_includes(folder / "cells_sim.v", folder.parent)
+    share = _share()
+    text = _with_includes(share / part.family.models, share)
     text = re.sub(r"(?s)\bspecify\b.*?\bendspecify\b", "", text)  # which Verilator does not read
     for name in re.findall(r"(?m)^module (\w+)", models):
         text = re.sub(rf"(?s)\(\*[^\n]*\*\)\s*module {name}\b.*?\bendmodule\b", "", text)

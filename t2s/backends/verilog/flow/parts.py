@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from t2s.backends.verilog.flow.constraints import Pin
+from t2s.backends.verilog.flow.families import ECP5, GW2A, Family
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 
@@ -20,59 +22,36 @@ class Part:
 
     Attributes
     ----------
-    technology: the name of its technology, which the design is written for.
+    family: what the tools have to know of it.
     luts, flip_flops, dsps, rams: how many there are: LUTs of four inputs, multipliers, block RAMs.
-    synthesis: the command of Yosys.
-    defines: macros for the files that Yosys reads.
-    afterwards: passes of Yosys behind synthesis.
-    cells: the folder of Yosys with models of the cells.
-    router: the tool that places and routes.
-    options: its options for this part.
-    packer: the tool that makes a bitstream of what is routed.
-    lut_cells, flip_flop_cells, dsp_cells, ram_cells: what its report calls these cells.
+    options: of the placer, for this part.
+    packer_options: of the packer, for this part.
     """
 
     name: str
-    technology: str
+    family: Family
     luts: int
     flip_flops: int
     dsps: int
     rams: int
-    synthesis: str
-    defines: tuple[str, ...]
-    afterwards: tuple[str, ...]
-    cells: str
-    router: str
     options: tuple[str, ...]
-    packer: str
-    lut_cells: str
-    flip_flop_cells: str
-    dsp_cells: str
-    ram_cells: str
+    packer_options: tuple[str, ...] = ()
+
+    @property
+    def technology(self) -> str:
+        """The name of its technology, which the design is written for."""
+        return self.family.technology
 
 
 def _ecp5(kilo_luts: int, luts: int, dsps: int, rams: int) -> Part:
     return Part(
         name=f"ecp5-{kilo_luts}k",
-        technology="ecp5",
+        family=ECP5,
         luts=luts,
         flip_flops=luts,
         dsps=dsps,
         rams=rams,
-        synthesis="synth_ecp5",
-        defines=("T2S_OUTPUT_REGISTER",),
-        afterwards=(
-            'setparam -set REGMODE_A "OUTREG" -set REGMODE_B "OUTREG" '
-            "t:DP16KD c:*.registered.words* %i",
-        ),
-        cells="ecp5",
-        router="nextpnr-ecp5",
         options=(f"--{kilo_luts}k", "--package", "CABGA381", "--speed", "6"),
-        packer="ecppack",
-        lut_cells="TRELLIS_COMB",
-        flip_flop_cells="TRELLIS_FF",
-        dsp_cells="MULT18X18D",
-        ram_cells="DP16KD",
     )
 
 
@@ -83,17 +62,19 @@ PARTS: Mapping[str, Part] = MappingProxyType(
             _ecp5(25, 24_288, 28, 56),
             _ecp5(45, 43_848, 72, 108),
             _ecp5(85, 83_640, 156, 208),
+            Part(
+                name="gw2a-18",
+                family=GW2A,
+                luts=20_736,
+                flip_flops=15_552,
+                dsps=48,
+                rams=46,
+                options=("--device", "GW2AR-LV18QN88C8/I7", "--vopt", "family=GW2A-18C"),
+                packer_options=("-d", "GW2A-18C"),
+            ),
         )
     }
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pin:
-    """A pin of the FPGA, and its IO standard."""
-
-    site: str
-    standard: str = "LVCMOS33"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +127,17 @@ BOARDS: Mapping[str, Board] = MappingProxyType(
                 passed=Pin(site="U16"),
                 lit_by=False,
                 transmit=Pin(site="J17"),
+            ),
+            Board(
+                name="tang-nano-20k",
+                description="Sipeed Tang Nano 20K with a GW2AR-18",
+                part="gw2a-18",
+                clock=Pin(site="4"),
+                clock_mhz=27,
+                passed=Pin(site="15"),
+                failed=Pin(site="16"),
+                lit_by=False,
+                transmit=Pin(site="69"),
             ),
         )
     }

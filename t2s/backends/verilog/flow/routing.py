@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any
 
+from t2s.backends.verilog.flow.families import Counted
 from t2s.backends.verilog.flow.parts import Part
 from t2s.backends.verilog.flow.toolchain import run_tool
 
@@ -35,26 +37,32 @@ class Routed:
     used: Mapping[str, int]
     slowest: tuple[Hop, ...]
 
+    def counted(self, cells: Counted) -> int:
+        """How many of some kind of cell are used, as that kind is counted."""
+        return ceil(sum(self.used.get(name, 0) * weight for name, weight in cells.items()))
+
 
 def place_and_route(
     part: Part,
     netlist: str,
-    constraints: str | None,
     folder: Path,
     *,
+    pins: bool,
     clock_mhz: float,
     seed: int,
     time_limit: float,
 ) -> Routed:
-    """Place and route a netlist in a folder, which gets ``routed.config`` and ``report.json``.
+    """Place and route a netlist in a folder, which gets the result and ``report.json``.
 
-    A design that misses its clock is routed all the same.
+    ``pins`` says whether the file of constraints of the family is there.  A design that misses its
+    clock is routed all the same.
     """
-    pins = ["--lpf-allow-unconstrained"] if constraints is None else ["--lpf", constraints]
-    arguments = [*part.options, "--json", netlist, *pins, "--textcfg", "routed.config"]
+    family = part.family
+    placed = family.constrained if pins else family.unconstrained or ()
+    arguments = [*part.options, "--json", netlist, *placed, *family.routed]
     arguments += ["--report", "report.json", "--freq", f"{clock_mhz:g}", "--seed", str(seed)]
     arguments += ["--timing-allow-fail", "--quiet"]
-    run_tool(part.router, arguments, folder, time_limit)
+    run_tool(family.placer, arguments, folder, time_limit)
     return read_report(json.loads((folder / "report.json").read_text(encoding="utf-8")))
 
 

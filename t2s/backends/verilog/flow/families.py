@@ -1,0 +1,104 @@
+"""Families of FPGAs: what the tools of each are called, told and asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from types import MappingProxyType
+
+from t2s.backends.verilog.flow.constraints import Pins, cst, lpf
+
+Counted = Mapping[str, Fraction]
+
+
+def _cells(**each: int | Fraction) -> Counted:
+    return MappingProxyType({name: Fraction(count) for name, count in each.items()})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """A family of FPGAs, for the tools of the flow.
+
+    Attributes
+    ----------
+    technology: the name of its technology, which the design is written for.
+    synthesis: the command of Yosys.
+    defines: macros for the files that Yosys reads.
+    afterwards: passes of Yosys behind synthesis.
+    models: the file of Yosys with models of the cells.
+    placer: the tool that places and routes.
+    constraints: the name of the file of pins and clocks, and how it is written.
+    constrained, unconstrained: options of the placer with that file, and without one; ``None`` if
+        it needs one.
+    routed: the options that name what it writes, and the name.
+    packer, packs: the tool that makes a bitstream of that, and its arguments, in which
+        ``BITSTREAM`` stands for the name of the result.
+    suffix: of the name of a bitstream.
+    luts, flip_flops, dsps, rams: the cells in the report of the placer, and how many each counts.
+    caution: what has to be known of the clock that the placer promises.
+    """
+
+    technology: str
+    synthesis: str
+    defines: tuple[str, ...] = ()
+    afterwards: tuple[str, ...] = ()
+    models: str
+    placer: str
+    constraints: tuple[str, Callable[[Pins, float], str]]
+    constrained: tuple[str, ...]
+    unconstrained: tuple[str, ...] | None
+    routed: tuple[str, ...]
+    packer: str
+    packs: tuple[str, ...]
+    suffix: str
+    luts: Counted
+    flip_flops: Counted
+    dsps: Counted
+    rams: Counted
+    caution: str = field(default="")
+
+
+BITSTREAM = "BITSTREAM"
+
+ECP5 = Family(
+    technology="ecp5",
+    synthesis="synth_ecp5",
+    defines=("T2S_OUTPUT_REGISTER",),
+    afterwards=(
+        'setparam -set REGMODE_A "OUTREG" -set REGMODE_B "OUTREG" '
+        "t:DP16KD c:*.registered.words* %i",
+    ),
+    models="ecp5/cells_sim.v",
+    placer="nextpnr-ecp5",
+    constraints=("board.lpf", lpf),
+    constrained=("--lpf", "board.lpf"),
+    unconstrained=("--lpf-allow-unconstrained",),
+    routed=("--textcfg", "routed.config"),
+    packer="ecppack",
+    packs=("routed.config", BITSTREAM),
+    suffix=".bit",
+    luts=_cells(TRELLIS_COMB=1),
+    flip_flops=_cells(TRELLIS_FF=1),
+    dsps=_cells(MULT18X18D=1),
+    rams=_cells(DP16KD=1),
+)
+
+GW2A = Family(
+    technology="gowin",
+    synthesis="synth_gowin -family gw2a",
+    models="gowin/cells_sim.v",
+    placer="nextpnr-himbaechel-gowin",
+    constraints=("board.cst", cst),
+    constrained=("--vopt", "cst=board.cst"),
+    unconstrained=None,
+    routed=("--write", "routed.json"),
+    packer="gowin_pack",
+    packs=("-o", BITSTREAM, "routed.json"),
+    suffix=".fs",
+    luts=_cells(LUT4=1, ALU=1, RAM16SDP4=8),
+    flip_flops=_cells(DFF=1),
+    dsps=_cells(MULT9X9=Fraction(1, 2), MULT18X18=1, MULT36X36=4),
+    rams=_cells(BSRAM=1),
+    caution="optimistic by about 20 %, and without the delays of multipliers",
+)
