@@ -55,7 +55,7 @@ def logic_of(graph: Graph, device: Device, part_name: str | None = None) -> Chip
         )
         for name, each in cells.items()
     }
-    about, least, most = clock_band(sum(each.lut_places for each in nodes.values()))
+    about, least, most = clock_band(cells, sum(each.lut_places for each in nodes.values()))
     return ChipLogic(
         nodes=nodes,
         clock=ClockBand(about=about, least=least, most=most),

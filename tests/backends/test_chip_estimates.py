@@ -135,7 +135,7 @@ def search_input() -> Func:
 
 def test_a_search_stays_within_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     found = t2s.search(search_input(), device="ecp5-25k", progress=False)
-    assert found.best.dsps <= 28
+    assert found.dsp <= 28
     monkeypatch.setattr(logic_module, "logic_of", huge)
     with pytest.raises(t2s.errors.UserError) as raised:
         t2s.search(search_input(), device="ecp5-25k", progress=False)

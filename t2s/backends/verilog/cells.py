@@ -23,7 +23,7 @@ from t2s.backends.text.expressions import (
     Unary,
 )
 from t2s.backends.verilog import verilog_ast as ast
-from t2s.backends.verilog.gates import ONE, ZERO, Gates, Literals, significant
+from t2s.backends.verilog.gates import NS_OF_PRODUCT, ONE, ZERO, Gates, Literals, significant
 
 WORD_BITS = 32
 _NUMBER = re.compile(r"(?:(\d+)'(s?)([bdh]))?([0-9a-fA-F]+)")
@@ -40,11 +40,15 @@ class NotCounted(Exception):
 
 @dataclass(kw_only=True)
 class Cells:
-    """Cells of a module; ``constants`` are its outputs that are always the same, by name."""
+    """Cells of a module.
+
+    ``slowest`` is the time in ns between its registers, ``outputs`` the literals of its outputs.
+    """
 
     tables: int = 0
     flip_flops: int = 0
     carry_cells: int = 0
+    slowest: float = 0.0
     outputs: Mapping[str, Literals] = field(default_factory=dict)
 
 
@@ -143,6 +147,7 @@ class ModuleCells:
             tables=tables,
             flip_flops=self.flip_flops,
             carry_cells=cells,
+            slowest=self.gates.slowest(self.roots),
             outputs={name: self.values[name] for name in outputs},
         )
 
@@ -508,6 +513,7 @@ class ModuleCells:
         parts = [-(-size // one) for size in bits]
         length = min(sum(bits), needed)
         product = self.gates.incoming(length)
+        self.gates.delays.update((bit >> 1, NS_OF_PRODUCT) for bit in product)
         if parts != [1, 1]:
             # parts of long operands are added up above the lowest part
             for _ in range(max(parts) if min(parts) > 1 else 1):

@@ -7,12 +7,20 @@ node, and constants are folded, as synthesis does it; inverters are free inside 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import ceil, log
 
 ZERO, ONE = 0, 1
 Literals = list[int]
 
 LUT_INPUTS = 4
+"""Of one look-up table."""
+
 LONG = 10
+"""Longer sums of sums are sped up by synthesis, which takes two tables a bit for it."""
+
+NS_OF_TABLE, NS_OF_CHAIN, NS_OF_CARRY, NS_OF_PRODUCT = 1.5, 2.0, 0.035, 6.0
+"""Nanoseconds with the wires to it: of a table, of a carry chain and of each of its bits, and of a
+multiplier without registers."""
 
 
 class Gates:
@@ -29,6 +37,8 @@ class Gates:
         """The condition and both values of a literal that a condition chooses."""
         self.chains: dict[int, int] = {}
         """The carry chain whose output a node is."""
+        self.delays: dict[int, float] = {}
+        """When what comes from elsewhere is there, if not at the start of the cycle."""
         self.chain_inputs: list[tuple[tuple[int, ...], int]] = []
         """Of each chain: the literals that go in, and its length."""
         self.late: set[int] = set()
@@ -306,6 +316,38 @@ class Gates:
                 cells += (length + 1) // 2
                 pending.extend(literal >> 1 for literal in inputs)
         return tables, cells
+
+    def slowest(self, roots: Iterable[int]) -> float:
+        """The time in ns that the slowest of these literals takes, without that of registers.
+
+        Gates of many inputs become trees of tables.
+        """
+        support: list[frozenset[int]] = []
+        for node, inputs in enumerate(self.inputs):
+            found = frozenset((node,)) if node and not inputs else frozenset[int]()
+            support.append(found.union(*(support[literal >> 1] for literal in inputs)))
+        starts: dict[int, float] = {}
+
+        def start(leaf: int) -> float:
+            """When a signal from elsewhere is there."""
+            number = self.chains.get(leaf)
+            if number is None:
+                return self.delays.get(leaf, 0.0)
+            if number not in starts:
+                starts[number] = 0.0  # a sum that goes into itself goes through a register
+                inputs, length = self.chain_inputs[number]
+                latest = max((arrival(literal) for literal in inputs), default=0.0)
+                starts[number] = latest + NS_OF_CHAIN + NS_OF_CARRY * length
+            return starts[number]
+
+        def arrival(literal: int) -> float:
+            leaves = support[literal >> 1]
+            if not leaves:
+                return 0.0
+            levels = 0 if not self.inputs[literal >> 1] else max(1, ceil(log(len(leaves), 4)))
+            return max(map(start, leaves)) + levels * NS_OF_TABLE
+
+        return max(map(arrival, roots), default=0.0)
 
     def _cuts(self) -> list[frozenset[int]]:
         uses = [0] * len(self.inputs)
