@@ -86,15 +86,17 @@ def resources(
     *,
     device: str | Device = "arria10",
 ) -> ResourceReport:
-    """Estimate the DSP and RAM blocks of a device that a design takes, node by node.
+    """Estimate what a design takes of a device, node by node, before any synthesis.
 
-    ``report.fits`` tells whether the device has enough of them, ``report.overruns`` what is
-    missing.  ``inputs`` has the inputs that the graph depends on: constants, a matrix, the tensors
+    That is DSP and RAM blocks, and on an FPGA of ``t2s.synthesize`` LUTs, flip-flops and carry
+    cells, too: ``report.logic`` is ``None`` elsewhere, and for what is no chip of integers.
+    ``report.fits`` tells whether the device has enough, ``report.overruns`` what is missing.
+    ``inputs`` has the inputs that the graph depends on: constants, a matrix, the tensors
     of an assignment.  ``t2s/report/resources.py`` has the rules.  Raises ``UserError`` for a device
     without such blocks (``ideal``), and ``UnsupportedError`` for state machines with memories of
     data-dependent size, such as most blocks of sparse streams.
     """
-    from t2s.report.resources import estimate_resources
+    from t2s.driver.logic import resources_of
 
     stage = design_of(design).only_stage(inputs, "resources")
-    return estimate_resources(stage.graph, device)
+    return resources_of(stage.graph, device)

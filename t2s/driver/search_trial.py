@@ -53,6 +53,7 @@ from t2s.design_space.recurrence_space import (
     single_pe_of,
 )
 from t2s.design_space.space import LANES, Space, in_words
+from t2s.driver.logic import resources_of
 from t2s.driver.lower import interpret, lower
 from t2s.driver.recognize import design_of
 from t2s.driver.search_result import AnyDesign
@@ -61,8 +62,9 @@ from t2s.func.freeze import freeze
 from t2s.graph.analysis import datapath_latencies, memory_bytes, recurrences
 from t2s.graph.body import Load
 from t2s.graph.nodes import PEArray
+from t2s.report.logic import LOGIC
 from t2s.report.page.traffic import moved_bytes, operators_of_firing
-from t2s.report.resources import dsp_blocks, estimate_resources, unit_blocks
+from t2s.report.resources import dsp_blocks, unit_blocks
 from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
 from t2s.simulator.run import GraphContext, run_to_the_end
@@ -166,7 +168,12 @@ class SearchTrial(ABC):
             # a buffer that fills too slowly costs cycles, which are counted
             warnings.simplefilter("ignore", T2SWarning)
             stage = design.only_stage(self.constants, "a search")
-            blocks = estimate_resources(stage.graph, self.device)
+            blocks = resources_of(stage.graph, self.device)
+            for overrun in blocks.overruns:
+                if overrun.blocks in LOGIC:  # of blocks a search has a budget
+                    return Outcome(
+                        refusal=f"takes more {overrun.blocks} than {self.device.name} has"
+                    )
             graph = graph_on(design, stage, self.device)
             program = build_program(graph, self.device, None, stage.scalars, None, GraphContext())
             limits, watch = Limits(), _Deadline(cut.until)

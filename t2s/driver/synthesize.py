@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 MEMORIES = ("bram", "wishbone", "axi-stream")
 _OF_HOSTS = {"wishbone": "a slave of a bus has", "axi-stream": "streams have"}
 
+_LEAST_SHARE = 0.75
+"""What a design takes of an estimate of its logic at least."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Verification:
@@ -349,9 +352,13 @@ def _frequency(value: object) -> float:
 
 
 def _check_fits(graph: Graph, device: Device, part: Part) -> None:
-    """Raise ``UnsupportedError`` for a design that takes more blocks than the FPGA has."""
+    """Raise ``UnsupportedError`` for a design that takes more than the FPGA has.
+
+    Of LUTs that is sure only where fewer than are estimated are too many.
+    """
     from t2s.backends.verilog.flow.parts import PARTS
     from t2s.backends.verilog.flow.self_test import words_of_units
+    from t2s.driver.logic import logic_of
     from t2s.report.resources import estimate_resources
 
     fabric = device.fabric
@@ -361,10 +368,19 @@ def _check_fits(graph: Graph, device: Device, part: Part) -> None:
     for words, bits, loads in words_of_units(graph):
         # what is loaded is in block RAM even if it is small
         rams += max(int(loads), fabric.ram_cost(words, bits))
-    for what, needed, there, hint in (
+    wanted = [
         ("multipliers", estimate.dsp_blocks, "dsps", "unroll fewer loops"),
         ("block RAMs", rams, "rams", "fewer load units, and smaller tensors, take fewer"),
-    ):
+    ]
+    logic = logic_of(graph, device, part.name)
+    if logic is not None:
+        luts, flip_flops = logic.total.lut_places, logic.total.flip_flops
+        less = "unroll fewer loops, or use narrower types and channels that are less deep"
+        wanted += [
+            ("LUTs", int(luts * _LEAST_SHARE), "luts", less),
+            ("flip-flops", int(flip_flops * _LEAST_SHARE), "flip_flops", less),
+        ]
+    for what, needed, there, hint in wanted:
         limit = getattr(part, there)
         if needed > limit:
             larger = [p.name for p in PARTS.values() if getattr(p, there) >= needed]

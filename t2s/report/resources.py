@@ -1,14 +1,14 @@
-"""``ResourceReport``: the DSP and RAM blocks of a design, node by node and PE by PE.
+"""``ResourceReport``: what a design takes of a device, node by node.
 
-An estimate before synthesis, by the rules stated below in this file.  Logic elements are not
-estimated.
+An estimate before synthesis: DSP and RAM blocks by the rules stated below in this file, and for
+devices for which a backend can count them, LUTs, flip-flops and carry cells.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, frexp, prod
 from typing import Any
@@ -24,15 +24,17 @@ from t2s.graph.body import Let, Load, RegisterRead, Statement, Store
 from t2s.graph.cache import GraphCache
 from t2s.graph.graph import Channel, Graph, MemorySpace
 from t2s.graph.nodes import Choice, Machine, Node, Role, Rule, Search
+from t2s.report.logic import LOGIC, ChipLogic, Logic
 from t2s.simulator.devices import DEVICES, Device, Fabric, find_device
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeResources:
-    """The blocks of all PEs of a node.
+    """The blocks and the logic of all PEs of a node.
 
     ``memory_blocks`` are the RAM blocks of its register files and buffers, ``fifo_blocks`` those of
-    the channels it receives from, ``unit_blocks`` those of its load and store units.
+    the channels it receives from, ``unit_blocks`` those of its load and store units.  ``logic`` is
+    ``None`` where it is not estimated.
     """
 
     name: str
@@ -43,6 +45,7 @@ class NodeResources:
     memory_blocks: int
     fifo_blocks: int
     unit_blocks: int
+    logic: Logic | None = None
 
     @property
     def ram_blocks(self) -> int:
@@ -51,7 +54,10 @@ class NodeResources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overrun:
-    """A kind of block of which the device has too few, and the node that uses most of them."""
+    """What the device has too few of, and the node that uses most of it.
+
+    ``blocks`` is its name: "DSP", "RAM", "LUTs" or "flip-flops".
+    """
 
     blocks: str
     needed: int
@@ -61,12 +67,17 @@ class Overrun:
     hint: str
 
     @property
+    def what(self) -> str:
+        """Its name in a sentence."""
+        return f"{self.blocks} blocks" if self.blocks in ("DSP", "RAM") else self.blocks
+
+    @property
     def excess(self) -> int:
         return self.needed - self.available
 
     def __str__(self) -> str:
         return (
-            f"{self.needed:,} {self.blocks} blocks are needed and {self.available:,} are there, "
+            f"{self.needed:,} {self.what} are needed and {self.available:,} are there, "
             f"{self.excess:,} too few; {self.largest.name} takes {self.largest_takes:,}: "
             f"{self.hint}"
         )
@@ -74,11 +85,15 @@ class Overrun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceReport(NotebookDisplay):
-    """The blocks of a design on a device, by node in graph order; ``report["C"]`` is one node."""
+    """What a design takes of a device, by node in graph order; ``report["C"]`` is one node.
+
+    ``chip`` is its logic with the clock that it may have; ``None`` where that is not estimated.
+    """
 
     design: str
     device: Device
     nodes: tuple[NodeResources, ...]
+    chip: ChipLogic | None = None
 
     def __iter__(self) -> Iterator[NodeResources]:
         return iter(self.nodes)
@@ -98,6 +113,18 @@ class ResourceReport(NotebookDisplay):
         return sum(node.ram_blocks for node in self.nodes)
 
     @property
+    def logic(self) -> Logic | None:
+        """LUTs, flip-flops and carry cells of all nodes; ``None`` where they are not estimated."""
+        return None if self.chip is None else self.chip.total
+
+    def with_logic(self, chip: ChipLogic | None) -> ResourceReport:
+        """The same with an estimate of the logic."""
+        if chip is None:
+            return self
+        nodes = tuple(replace(node, logic=chip.nodes.get(node.name)) for node in self.nodes)
+        return replace(self, nodes=nodes, chip=chip)
+
+    @property
     def dsp_fraction(self) -> float | None:
         """The share of the device's DSP blocks; ``None`` if the device does not say."""
         return _fraction(self.dsp_blocks, self.device.dsp_blocks)
@@ -109,17 +136,21 @@ class ResourceReport(NotebookDisplay):
 
     @property
     def fits(self) -> bool:
-        """Whether the device has enough of both kinds of block."""
+        """Whether the device has enough of all that is estimated."""
         return not self.overruns
 
     @property
     def overruns(self) -> tuple[Overrun, ...]:
-        """The kinds of block that the device has too few of; empty if the design fits."""
+        """What the device has too few of; empty if the design fits."""
         overruns: list[Overrun] = []
         dsps = [(node.dsp_blocks, node) for node in self.nodes]
         overruns += _overrun("DSP", dsps, self.device.dsp_blocks, _fewer_operators)
         rams = [(node.ram_blocks, node) for node in self.nodes]
         overruns += _overrun("RAM", rams, self.device.ram_blocks, _less_memory)
+        if self.chip is not None:
+            for what, there in zip(LOGIC, (self.chip.luts, self.chip.flip_flops), strict=True):
+                places = [(_places(node, what), node) for node in self.nodes]
+                overruns += _overrun(what, places, there, _less_logic)
         return tuple(overruns)
 
     @property
@@ -128,9 +159,23 @@ class ResourceReport(NotebookDisplay):
         lines = [
             ("DSP blocks", _of(self.dsp_blocks, self.device.dsp_blocks)),
             ("RAM blocks", _of(self.ram_blocks, self.device.ram_blocks)),
+            *self._logic_lines(),
             ("fits", "yes" if self.fits else "no"),
         ]
         return (*lines, *(("over budget", str(overrun)) for overrun in self.overruns))
+
+    def _logic_lines(self) -> list[tuple[str, str]]:
+        chip, logic = self.chip, self.logic
+        if chip is None or logic is None:
+            return []
+        luts = f"{_of(logic.lut_places, chip.luts)}: {logic.luts:,} by themselves"
+        luts += f", those of {logic.carry_cells:,} carry cells"
+        luts += f" and {logic.small_rams:,} small memories"
+        return [
+            ("LUTs", luts),
+            ("flip-flops", _of(logic.flip_flops, chip.flip_flops)),
+            ("clock", str(chip.clock)),
+        ]
 
     @property
     def table(self) -> Table:
@@ -145,10 +190,14 @@ class ResourceReport(NotebookDisplay):
                 f"{node.fifo_blocks:,}",
                 f"{node.unit_blocks:,}",
                 f"{node.ram_blocks:,}",
+                *_logic_columns(node.logic),
             )
             for node in self.nodes
         )
+        headers: tuple[str, ...]
         headers = ("node", "role", "PEs", "DSP", "memories", "FIFOs in", "memory units", "RAM")
+        if self.chip is not None:
+            headers += _LOGIC_HEADERS
         return Table(
             title="blocks by node (RAM = memories + FIFOs in + memory units)",
             headers=headers,
@@ -158,7 +207,8 @@ class ResourceReport(NotebookDisplay):
 
     @property
     def _title(self) -> str:
-        return f"{self.design} on {self.device.name}: estimated blocks"
+        what = "blocks" if self.chip is None else "blocks and logic"
+        return f"{self.design} on {self.device.name}: estimated {what}"
 
     def __str__(self) -> str:
         width = max(len(label) for label, _ in self.summary)
@@ -174,6 +224,21 @@ class ResourceReport(NotebookDisplay):
 
     def _card(self) -> NotebookCard:
         return NotebookCard(title=self._title, summary=self.summary, parts=(self.table,))
+
+
+_LOGIC_HEADERS = ("LUT", "FF", "carry", "small RAM")
+
+
+def _logic_columns(logic: Logic | None) -> tuple[str, ...]:
+    if logic is None:
+        return ()
+    counts = (logic.luts, logic.flip_flops, logic.carry_cells, logic.small_rams)
+    return tuple(f"{count:,}" for count in counts)
+
+
+def _places(node: NodeResources, what: str) -> int:
+    logic = node.logic or Logic()
+    return logic.lut_places if what == "LUTs" else logic.flip_flops
 
 
 _REPORTS: GraphCache[Device, ResourceReport] = GraphCache()
@@ -260,6 +325,10 @@ def _overrun(
 
 def _fewer_operators(node: NodeResources) -> str:
     return "unroll fewer PEs, use fewer lanes or a narrower type"
+
+
+def _less_logic(node: NodeResources) -> str:
+    return "unroll fewer PEs, or use narrower types and channels that are less deep"
 
 
 def _less_memory(node: NodeResources) -> str:

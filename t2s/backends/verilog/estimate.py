@@ -1,0 +1,188 @@
+"""The logic of a chip before synthesis: tables, flip-flops, carry cells, node by node.
+
+The modules are those that synthesis would read.  ``cells.py`` counts what one PE of each class
+takes, and what is between PEs; ``fifo_cells.py`` the FIFOs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from t2s.backends.base import DeviceTimes
+from t2s.backends.text.expressions import Literal
+from t2s.backends.verilog import verilog_ast as ast
+from t2s.backends.verilog.arrays import ArrayModules
+from t2s.backends.verilog.cells import Cells, Counted, Library, ModuleCells, NotCounted
+from t2s.backends.verilog.chip import chip_module, problems_of
+from t2s.backends.verilog.counted_nests import CountedNest, nests_of
+from t2s.backends.verilog.data_types import signal_names
+from t2s.backends.verilog.fifo_cells import fifo_cells
+from t2s.backends.verilog.gates import ONE, ZERO
+from t2s.backends.verilog.interfaces import Interface
+from t2s.backends.verilog.storage import most_tokens
+from t2s.backends.verilog.technology import Technology
+from t2s.backends.verilog.top import LIBRARY, Top, top_of
+from t2s.core.errors import UnsupportedError
+from t2s.graph.graph import Graph
+from t2s.graph.nodes import Machine
+
+LIBRARIES: Mapping[str, Library] = MappingProxyType(
+    {"ecp5": Library(shortest_chain=5, part_of_product=18)}
+)
+"""The technologies whose cells are known."""
+
+_NS_OF_REGISTERS = 1.0
+_NS_OF_WIRES, _NS_OF_WIRES_PER_LUT = 5.4, 0.0004
+_BAND = 0.2
+"""After what nextpnr reached of 14 designs of 560 to 7,000 LUTs, each with seed 1 and with its self
+test: the slowest path is one through the tables and carry cells of a PE, or one between PEs, whose
+wires are longer the more there is to place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCells:
+    """Cells of a node, with the FIFOs of the channels it receives from.
+
+    ``slowest`` is the time in ns that is between registers of a PE.
+    """
+
+    tables: int = 0
+    flip_flops: int = 0
+    carry_cells: int = 0
+    small_rams: int = 0
+    slowest: float = 0.0
+
+    def more(
+        self, count: int, tables: int, flip_flops: int, carry_cells: int, small_rams: int = 0
+    ) -> NodeCells:
+        """With so many of something."""
+        return replace(
+            self,
+            tables=self.tables + count * tables,
+            flip_flops=self.flip_flops + count * flip_flops,
+            carry_cells=self.carry_cells + count * carry_cells,
+            small_rams=self.small_rams + count * small_rams,
+        )
+
+    def with_module(self, count: int, cells: Cells) -> NodeCells:
+        """With so many of a module."""
+        more = self.more(count, cells.tables, cells.flip_flops, cells.carry_cells)
+        return replace(more, slowest=max(self.slowest, cells.slowest))
+
+
+def cells_of(
+    graph: Graph, times: DeviceTimes, technology: Technology
+) -> dict[str, NodeCells] | None:
+    """The cells of each node; those of the module that starts the design are the first node's.
+
+    ``None`` for a technology and for parts of a design whose cells are not known, and for a design
+    that is no chip: machines, floating-point numbers, what the technology cannot build.
+    """
+    library = LIBRARIES.get(technology.name)
+    if library is None or any(isinstance(node, Machine) for node in graph.nodes):
+        return None
+    nests = nests_of(graph)
+    if isinstance(nests, list) or problems_of(graph, times):
+        return None
+    try:
+        return _Design(graph, times, top_of(graph, times, technology), nests, library).cells()
+    except (NotCounted, UnsupportedError):
+        return None
+
+
+def clock_band(cells: Mapping[str, NodeCells], lut_places: int) -> tuple[float, float, float]:
+    """The clock in MHz that place and route may reach: about, at least, at most."""
+    inside = max((each.slowest for each in cells.values()), default=0.0) + _NS_OF_REGISTERS
+    between = _NS_OF_WIRES + _NS_OF_WIRES_PER_LUT * lut_places
+    about = 1000 / max(inside, between)
+    return about, about * (1 - _BAND), about * (1 + _BAND)
+
+
+class _Design:
+    """Counts the cells of a design."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        times: DeviceTimes,
+        top: Top,
+        nests: Mapping[str, CountedNest],
+        library: Library,
+    ) -> None:
+        self.graph, self.times, self.top = graph, times, top
+        self.nests, self.library = nests, library
+        taken = {names.module for _, names in top.nodes}
+        self.modules = signal_names((*LIBRARY, top.module, top.chip, *taken))
+        self.widths: dict[str, int] = {channel.name: 0 for channel in graph.channels}
+        """The bits of each channel that are not the same in all tokens."""
+        self.elements = {c.name: set(range(c.element_count)) for c in graph.channels}
+        """The elements of each channel that have both ends; synthesis removes the others."""
+
+    def cells(self) -> dict[str, NodeCells]:
+        """Those of all nodes."""
+        found = {
+            interface.node.name: self._node(interface, names.module)
+            for interface, names in self.top.nodes
+        }
+        for channel in self.graph.channels:
+            fifo = self._fifo(channel.name)
+            found[channel.sink] = found[channel.sink].more(
+                len(self.elements[channel.name]),
+                fifo.tables,
+                fifo.flip_flops,
+                fifo.carry_cells,
+                fifo.small_rams,
+            )
+        inside = ast.HardwareModule(name=self.top.module, about=(), ports=self.top.ports, items=())
+        known = {self.top.module: Counted(module=inside, cells=Cells())}
+        around = ModuleCells(chip_module(self.top), self.library, {}, known).count()
+        first = self.graph.nodes[0].name
+        found[first] = found[first].more(1, around.tables, around.flip_flops, around.carry_cells)
+        return found
+
+    def _node(self, interface: Interface, name: str) -> NodeCells:
+        array = ArrayModules(
+            self.graph, interface, name, self.nests.get(interface.node.name), self.modules
+        )
+        *modules, whole = array.build()
+        for channel, ends in (*array.taken.items(), *array.sent.items()):
+            if ends is not None:
+                self.elements[channel] &= {end for end in ends if end is not None}
+        found = NodeCells()
+        counted: dict[str, Counted] = {}
+        for module, of in zip(modules, array.classes, strict=True):
+            one = ModuleCells(module, self.library, _parameters_of_one(whole, module.name))
+            cells = one.count()
+            counted[module.name] = Counted(module=module, cells=cells)
+            found = found.with_module(len(of.places), cells)
+            for sending in interface.sending:
+                word = cells.outputs.get(sending.value, ())
+                width = len(set(word) - {ZERO, ONE})
+                channel = sending.channel.name
+                self.widths[channel] = max(self.widths[channel], width)
+        if any(isinstance(item, ast.AlwaysComb) for item in whole.items):
+            found = found.with_module(1, ModuleCells(whole, self.library, {}, counted).count())
+        return found
+
+    def _fifo(self, name: str) -> NodeCells:
+        channel, times = self.graph.channel(name), self.times.channels[name]
+        late = next(
+            interface.plan.late.get(name, 0)
+            for interface, _ in self.top.nodes
+            if interface.node.name == channel.source
+        )
+        tokens = most_tokens(self.graph, channel)
+        capacity = times.capacity if tokens is None else max(1, min(times.capacity, tokens))
+        fifo = fifo_cells(self.widths[name], capacity, times.latency, late)
+        return NodeCells().more(1, fifo.tables, fifo.flip_flops, fifo.carry_cells, fifo.small_rams)
+
+
+def _parameters_of_one(array: ast.HardwareModule, module: str) -> dict[str, int]:
+    """The parameters of the PE in the middle of those of a class."""
+    instances = [
+        item for item in array.items if isinstance(item, ast.Instance) and item.module == module
+    ]
+    one = instances[len(instances) // 2]
+    return {name: int(value.text) for name, value in one.parameters if isinstance(value, Literal)}

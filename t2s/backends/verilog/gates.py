@@ -1,0 +1,379 @@
+"""Gates of single bits: what look-up tables, carry cells and registers have to compute.
+
+A *literal* is a number: twice that of a node, plus 1 if the node is inverted.  Equal gates are one
+node, and constants are folded, as synthesis does it; inverters are free inside of look-up tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import ceil, log
+
+ZERO, ONE = 0, 1
+Literals = list[int]
+
+LUT_INPUTS = 4
+"""Of one look-up table."""
+
+LONG = 10
+"""Longer sums of sums are sped up by synthesis, which takes two tables a bit for it."""
+
+NS_OF_TABLE, NS_OF_CHAIN, NS_OF_CARRY, NS_OF_PRODUCT = 1.5, 2.0, 0.035, 6.0
+"""Nanoseconds with the wires to it: of a table, of a carry chain and of each of its bits, and of a
+multiplier without registers."""
+
+
+class Gates:
+    """A network of gates; nodes are in the order in which they were made.
+
+    ``shortest_chain`` is the shortest sum for which a technology takes carry cells.
+    """
+
+    def __init__(self, shortest_chain: int) -> None:
+        self.shortest_chain = shortest_chain
+        self.inputs: list[tuple[int, ...]] = [()]
+        """The literals that a node depends on; none for a constant and for what comes in."""
+        self.choices: dict[int, tuple[int, int, int]] = {}
+        """The condition and both values of a literal that a condition chooses."""
+        self.chains: dict[int, int] = {}
+        """The carry chain whose output a node is."""
+        self.delays: dict[int, float] = {}
+        """When what comes from elsewhere is there, if not at the start of the cycle."""
+        self.chain_inputs: list[tuple[tuple[int, ...], int]] = []
+        """Of each chain: the literals that go in, and its length."""
+        self.late: set[int] = set()
+        """Nodes that compare with a carry chain."""
+        self.deep: set[int] = set()
+        """Nodes that add up what others have added up."""
+        self.wide: set[int] = set()
+        """Nodes that choose by one of them."""
+        self._known: dict[tuple[object, ...], int] = {}
+        self._sums: dict[tuple[object, ...], Literals] = {}
+
+    def incoming(self, count: int = 1) -> Literals:
+        """New signals from elsewhere: inputs, registers, outputs of other cells."""
+        first = len(self.inputs)
+        self.inputs.extend(() for _ in range(count))
+        return [2 * at for at in range(first, first + count)]
+
+    def _node(self, kind: str, *inputs: int) -> int:
+        key = (kind, *inputs)
+        if key not in self._known:
+            self._known[key] = 2 * len(self.inputs)
+            self.inputs.append(inputs)
+        return self._known[key]
+
+    def both(self, a: int, b: int) -> int:
+        """Conjunction."""
+        if a > b:
+            a, b = b, a
+        if a == ZERO or b == a ^ 1:
+            return ZERO
+        if a in (ONE, b):
+            return b
+        return self._node("and", a, b)
+
+    def either(self, a: int, b: int) -> int:
+        """Disjunction."""
+        return self.both(a ^ 1, b ^ 1) ^ 1
+
+    def differs(self, a: int, b: int) -> int:
+        """Exclusive disjunction."""
+        inverted = (a ^ b) & 1
+        a, b = a & ~1, b & ~1
+        if a > b:
+            a, b = b, a
+        if a == b:
+            return inverted
+        if a == ZERO:
+            return b ^ inverted
+        return self._node("xor", a, b) ^ inverted
+
+    def choose(self, condition: int, if_true: int, if_false: int) -> int:
+        """One of two values."""
+        if condition & 1:
+            condition, if_true, if_false = condition ^ 1, if_false, if_true
+        if condition == ZERO:
+            return if_false
+        if if_true == if_false:
+            return if_true
+        if if_true in (ZERO, ONE) or if_false in (ZERO, ONE) or if_true ^ 1 == if_false:
+            chosen = self._simple_choice(condition, if_true, if_false)
+        else:
+            inverted = if_true & 1
+            chosen = self._node("choose", condition, if_true ^ inverted, if_false ^ inverted)
+            if condition >> 1 in self.late:
+                self.wide.add(chosen >> 1)
+            chosen ^= inverted
+        self.choices.setdefault(chosen, (condition, if_true, if_false))
+        return chosen
+
+    def _simple_choice(self, condition: int, if_true: int, if_false: int) -> int:
+        if if_true ^ 1 == if_false:
+            return self.differs(condition, if_false)
+        if if_true == ZERO:
+            return self.both(condition ^ 1, if_false)
+        if if_true == ONE:
+            return self.either(condition, if_false)
+        if if_false == ZERO:
+            return self.both(condition, if_true)
+        return self.either(condition ^ 1, if_true)
+
+    def all_of(self, literals: Iterable[int]) -> int:
+        """The conjunction of many."""
+        result = ONE
+        for literal in literals:
+            result = self.both(result, literal)
+        return result
+
+    def equal(self, left: Literals, right: Literals) -> int:
+        """Whether two words are equal."""
+        return self.all_of(self.differs(a, b) ^ 1 for a, b in zip(left, right, strict=True))
+
+    # ------------------------------------------------------------------------------- carry chains
+
+    def add(self, left: Literals, right: Literals, *, subtract: bool = False) -> Literals:
+        """The sum or the difference of two words of the same length, as long as they are.
+
+        What both have in common at the top is the sign, and what is constantly zero at the bottom
+        needs no adder.
+        """
+        length = len(left)
+        low = 0
+        while low < length and (right[low] == ZERO or (left[low] == ZERO and not subtract)):
+            low += 1
+        passed = [b if a == ZERO else a for a, b in zip(left[:low], right[:low], strict=True)]
+        left, right = left[low:], right[low:]
+        if length == low:
+            return passed
+        if subtract and all(bit == ONE for bit in left[: significant(right)]):
+            # no bit borrows
+            return [*passed, *(a if b == ZERO else b ^ 1 for a, b in zip(left, right, strict=True))]
+        if set(right) <= {ZERO, ONE} and left[-1] == ZERO and not subtract:
+            return [*passed, *self._raised(left, right)]
+        used = min(max(significant(left), significant(right)) + 1, length - low)
+        total = list(self._chain(left[:used], right[:used], subtract))
+        if right[0] == ONE:
+            total[0] = left[0] ^ 1
+        return [*passed, *total, *([total[-1]] * (length - low - used))]
+
+    def _raised(self, word: Literals, constant: Literals) -> Literals:
+        """A positive number and a constant, above which there is a carry at most."""
+        used = significant(word)
+        low = [*constant[: used - 1], ZERO]
+        total = self._chain(word[:used], low, False)
+        if constant[0] == ONE:
+            total = [word[0] ^ 1, *total[1:]]
+        carry = total[-1]
+        above = constant[used - 1 :]
+        raised = sum(bit << at for at, bit in enumerate(above)) + 1
+        return [
+            *total[:-1],
+            *(self.choose(carry, raised >> at & 1, bit) for at, bit in enumerate(above)),
+        ]
+
+    def sum_of(self, terms: Sequence[tuple[Literals, bool]]) -> Literals:
+        """The sum of words of one length, some of them subtracted: tables make two of three."""
+        length = len(terms[0][0])
+        number, words = 0, []
+        for word, minus in terms:
+            if set(word) <= {ZERO, ONE}:
+                value = sum(bit << at for at, bit in enumerate(word))
+                number += -value if minus else value
+            else:
+                words.append((word, minus))
+        number %= 1 << length
+        constant = [number >> at & 1 for at in range(length)]
+        words.sort(key=lambda term: term[1])
+        match words:
+            case []:
+                return constant
+            case [(word, False)]:
+                return self.add(word, constant) if number else word
+            case [(word, True)]:
+                return self.add(constant, word, subtract=True)
+            case [(first, False), (second, minus)] if not number:
+                return self.add(first, second, subtract=minus)
+        waiting = [[bit ^ minus for bit in word] for word, minus in words]
+        number = (number + sum(minus for _, minus in words)) % (1 << length)
+        if number:
+            waiting.append([number >> at & 1 for at in range(length)])
+        deep = False
+        while len(waiting) > 2:
+            a, b, c = waiting[:3]
+            half = [self.differs(x, y) for x, y in zip(a, b, strict=True)]
+            total = [self.differs(x, y) for x, y in zip(half, c, strict=True)]
+            carry = [
+                self.choose(h, z, x) for h, x, z in zip(half[:-1], a[:-1], c[:-1], strict=True)
+            ]
+            if deep and significant(total) > LONG:
+                self.deep.update(bit >> 1 for bit in (*total, *carry))
+            deep = True
+            waiting = [*waiting[3:], total, [ZERO, *carry]]
+        if not waiting:
+            return [ZERO] * length
+        if len(waiting) == 1:
+            return waiting[0]
+        first, second = waiting
+        used = min(max(significant(first), significant(second)) + 1, length)
+        total = self._chain(first[:used], second[:used], False)
+        return [*total, *([total[-1]] * (length - used))]
+
+    def _chain(self, left: Literals, right: Literals, subtract: bool) -> Literals:
+        if len(left) < self.shortest_chain:
+            return self._small_sum(left, right, subtract)
+        key = ("add", subtract, *left, *right)
+        if key not in self._sums:
+            self._sums[key] = self.chain((*left, *right), len(left), len(left))
+        return self._sums[key]
+
+    def chain(self, inputs: Sequence[int], length: int, outputs: int) -> Literals:
+        """A new chain of carry cells, with outputs that no look-up table computes."""
+        found = self.incoming(outputs)
+        self._begin_chain(found, inputs, length)
+        return found
+
+    def end_chain(self, outputs: Literals, inputs: Sequence[int]) -> None:
+        """Say that signals come out of a chain of carry cells, as long as they are many."""
+        self._begin_chain(outputs, inputs, len(outputs))
+
+    def _begin_chain(self, outputs: Literals, inputs: Sequence[int], length: int) -> None:
+        number = len(self.chain_inputs)
+        self.chain_inputs.append((tuple(inputs), length))
+        self.chains.update((literal >> 1, number) for literal in outputs)
+
+    def _small_sum(self, left: Literals, right: Literals, subtract: bool) -> Literals:
+        carry, total = int(subtract), []
+        for a, plain in zip(left, right, strict=True):
+            b = plain ^ int(subtract)
+            half = self.differs(a, b)
+            total.append(self.differs(half, carry))
+            carry = self.either(self.both(a, b), self.both(half, carry))
+        return total
+
+    def less(self, left: Literals, right: Literals, *, signed: bool, whole: bool = False) -> int:
+        """Whether one number is smaller than another of the same length.
+
+        A chain compares all but the highest one or two bits, which go into a table with its result;
+        or with ``whole`` all of them.
+        """
+        if signed and all(bit == ZERO for bit in right):
+            return left[-1]
+        if all(bit == ZERO for bit in left):
+            some = self.all_of(bit ^ 1 for bit in right) ^ 1
+            return self.both(some, right[-1] ^ 1) if signed else some
+        used = max(significant(left), significant(right)) if signed else len(left)
+        while not signed and used > 1 and left[used - 1] == ZERO == right[used - 1]:
+            used -= 1
+        left, right = left[:used], right[:used]
+        if used < self.shortest_chain:
+            return self._compared(left, right, ZERO, signed)
+        low, chained = 0, used if whole else (used - 1) // 2 * 2
+        while low < chained and ZERO == right[low]:
+            low += 1
+        inputs = (*left[low:chained], *right[low:chained])
+        key = ("less", *inputs)
+        if key not in self._sums:
+            self._sums[key] = self.chain(inputs, chained - low, 1)
+        borrow = self._sums[key][0]
+        found = self._compared(left[chained:], right[chained:], borrow, signed)
+        constant = set(left) <= {ZERO, ONE} or set(right) <= {ZERO, ONE}
+        if not constant and any(self.inputs[bit >> 1] for bit in (*left, *right)):
+            self.late.add(found >> 1)
+        return found
+
+    def _compared(self, left: Literals, right: Literals, below: int, signed: bool) -> int:
+        """The same, where ``below`` is the result of what is below these bits."""
+        result, last = below, len(left) - 1
+        for at, (a, b) in enumerate(zip(left, right, strict=True)):
+            larger = a if signed and at == last else b
+            result = self.choose(self.differs(a, b), larger, result)
+        return result
+
+    # ----------------------------------------------------------------------------- look-up tables
+
+    def tables(self, roots: Iterable[int]) -> tuple[int, int]:
+        """How many look-up tables compute these literals, and the bits of the chains they need.
+
+        Each gate takes those before it into its table as long as all inputs fit.
+        """
+        cuts, tables, cells = self._cuts(), 0, 0
+        seen: set[int] = set()
+        chains: set[int] = set()
+        pending = [root >> 1 for root in roots]
+        while pending:
+            node = pending.pop()
+            if node in seen or not node:
+                continue
+            seen.add(node)
+            if self.inputs[node]:
+                tables += 3 if node in self.wide else 2 if node in self.deep else 1
+                pending.extend(cuts[node])
+            elif node in self.chains and self.chains[node] not in chains:
+                number = self.chains[node]
+                chains.add(number)
+                inputs, length = self.chain_inputs[number]
+                cells += (length + 1) // 2
+                pending.extend(literal >> 1 for literal in inputs)
+        return tables, cells
+
+    def slowest(self, roots: Iterable[int]) -> float:
+        """The time in ns that the slowest of these literals takes, without that of registers.
+
+        Gates of many inputs become trees of tables.
+        """
+        support: list[frozenset[int]] = []
+        for node, inputs in enumerate(self.inputs):
+            found = frozenset((node,)) if node and not inputs else frozenset[int]()
+            support.append(found.union(*(support[literal >> 1] for literal in inputs)))
+        starts: dict[int, float] = {}
+
+        def start(leaf: int) -> float:
+            """When a signal from elsewhere is there."""
+            number = self.chains.get(leaf)
+            if number is None:
+                return self.delays.get(leaf, 0.0)
+            if number not in starts:
+                starts[number] = 0.0  # a sum that goes into itself goes through a register
+                inputs, length = self.chain_inputs[number]
+                latest = max((arrival(literal) for literal in inputs), default=0.0)
+                starts[number] = latest + NS_OF_CHAIN + NS_OF_CARRY * length
+            return starts[number]
+
+        def arrival(literal: int) -> float:
+            leaves = support[literal >> 1]
+            if not leaves:
+                return 0.0
+            levels = 0 if not self.inputs[literal >> 1] else max(1, ceil(log(len(leaves), 4)))
+            return max(map(start, leaves)) + levels * NS_OF_TABLE
+
+        return max(map(arrival, roots), default=0.0)
+
+    def _cuts(self) -> list[frozenset[int]]:
+        uses = [0] * len(self.inputs)
+        for inputs in self.inputs:
+            for literal in inputs:
+                uses[literal >> 1] += 1
+        cuts: list[frozenset[int]] = []
+        for inputs in self.inputs:
+            if not inputs:
+                cuts.append(frozenset())
+                continue
+            nodes = {literal >> 1 for literal in inputs}
+            cut = frozenset(nodes)
+            inner = [node for node in nodes if cuts[node]]
+            inner.sort(key=lambda node: (uses[node] > 1, len(cuts[node]), node))
+            for node in inner:
+                wider = (cut - {node}) | cuts[node]
+                if len(wider) <= LUT_INPUTS:
+                    cut = wider
+            cuts.append(cut)
+        return cuts
+
+
+def significant(word: Sequence[int]) -> int:
+    """The bits of a word without those at the top that repeat the sign."""
+    length = len(word)
+    while length > 1 and word[length - 1] == word[length - 2]:
+        length -= 1
+    return length
