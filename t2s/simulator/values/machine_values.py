@@ -142,7 +142,7 @@ _FIRINGS_PER_CALL = 1 << 22
 _TRIAL = 1 << 18
 """Firings one by one, after which bursts begin if rules repeat for long enough."""
 
-_LONG = 10
+_LONG = 16
 """Firings of a machine by one rule in sequence, on average, that are worth bursts."""
 
 _FEW = 1 << 10
