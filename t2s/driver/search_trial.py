@@ -171,8 +171,12 @@ class SearchTrial(ABC):
             blocks = resources_of(stage.graph, self.device)
             for overrun in blocks.overruns:
                 if overrun.blocks in LOGIC:  # of blocks a search has a budget
-                    return Outcome(
-                        refusal=f"takes more {overrun.blocks} than {self.device.name} has"
+                    raise UnsupportedError(
+                        f"takes more {overrun.blocks} than {self.device.name} has",
+                        location=stage.graph.location,
+                        expected=f"at most {overrun.available:,}",
+                        given=f"about {overrun.needed:,}",
+                        hint=overrun.hint,
                     )
             graph = graph_on(design, stage, self.device)
             program = build_program(graph, self.device, None, stage.scalars, None, GraphContext())
