@@ -406,7 +406,7 @@ PLANTED = {
 @needs_verilator
 @pytest.mark.parametrize("bug", PLANTED)
 def test_a_planted_bug_is_found(bug: str, monkeypatch: pytest.MonkeyPatch, runtime: Path) -> None:
-    plain = emit._text
+    plain = emit.library_text
 
     def text(name: str) -> str:
         found = plain(name)
@@ -415,7 +415,7 @@ def test_a_planted_bug_is_found(bug: str, monkeypatch: pytest.MonkeyPatch, runti
             found = found.replace(right, wrong)
         return found
 
-    monkeypatch.setattr(emit, "_text", text)
+    monkeypatch.setattr(emit, "library_text", text)
     try:
         row = chip_referee("gemm", gemm(2, 24), [CHIP], (None, 1), runtime)
     except t2s.errors.UserError as error:
