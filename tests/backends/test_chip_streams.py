@@ -202,6 +202,7 @@ def inputs_of(func: t2s.Func, random: np.random.Generator) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @needs_verilator
 def test_sources_and_sinks_of_cocotb(tmp_path: Path) -> None:
     """Those of cocotbext-axi, which pause at random, for 20 seeds; the first one never does."""
