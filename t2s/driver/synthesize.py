@@ -220,7 +220,7 @@ def synthesize(
     from t2s.simulator.devices import DEVICES, find_device
 
     on_board, fpga = _target(part, board)
-    clock = 150.0 if clock_mhz is None else _frequency(clock_mhz)
+    clock = 150.0 if clock_mhz is None else megahertz(clock_mhz)
     folder = checked_folder("the directory of synthesize", directory)
     checked_seconds("time_limit", time_limit)
     if memory not in MEMORIES:
@@ -257,7 +257,7 @@ def synthesize(
     check_memory(graph, Memory(memory))
     target = _with_blocks(DEVICES[fpga.name] if device is None else find_device(device), fpga)
     _check_fits(graph, target, fpga)
-    given = _made_up(graph) if inputs is None else dict(inputs)
+    given = made_up(graph) if inputs is None else dict(inputs)
     simulated = simulate(graph, given, device=target, progress=False)
     program = simulated.program
     times = device_times(program)
@@ -339,7 +339,8 @@ def _with_blocks(device: Device, part: Part) -> Device:
     )
 
 
-def _frequency(value: object) -> float:
+def megahertz(value: object) -> float:
+    """A clock that a user asks for; raises ``UserError``."""
     number = isinstance(value, int | float | np.integer | np.floating)
     if number and not isinstance(value, bool) and 0 < float(value) < 10_000:  # type: ignore[arg-type]
         return float(value)  # type: ignore[arg-type]
@@ -393,7 +394,7 @@ def _check_fits(graph: Graph, device: Device, part: Part) -> None:
             )
 
 
-def _made_up(graph: Graph) -> dict[str, Array]:
+def made_up(graph: Graph) -> dict[str, Array]:
     """Integers of a few bits for all inputs, always the same ones."""
     random = np.random.default_rng(0)
     inputs: dict[str, Array] = {}

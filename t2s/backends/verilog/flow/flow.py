@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from time import perf_counter
@@ -19,7 +19,14 @@ from t2s.backends.verilog.flow.parts import Board, Part
 from t2s.backends.verilog.flow.routing import Routed, place_and_route
 from t2s.backends.verilog.flow.self_test import LIBRARY, memory_images, self_test, unsupported
 from t2s.backends.verilog.flow.streams import LIBRARY as STREAMS_LIBRARY
-from t2s.backends.verilog.flow.streams import description, not_streamed, streamed_design
+from t2s.backends.verilog.flow.streams import (
+    StreamedDesign,
+    description,
+    not_streamed,
+    streamed_design,
+)
+from t2s.backends.verilog.flow.tiny_tapeout import LIBRARY as PINS_LIBRARY
+from t2s.backends.verilog.flow.tiny_tapeout import pins_module
 from t2s.backends.verilog.flow.toolchain import check_tools, run_tool, run_yosys
 from t2s.backends.verilog.flow.wishbone import LIBRARY as SLAVE_LIBRARY
 from t2s.backends.verilog.flow.wishbone import header, not_on_a_bus, wishbone_slave
@@ -143,19 +150,37 @@ def _slave_sources(job: ChipJob) -> Sources:
 
 def _streamed_sources(job: ChipJob) -> Sources:
     """The files of a chip with streams; ``NAME.json`` has the order of their words."""
-    if problems := not_streamed(job.graph, job.parameters):
-        raise refusal(NAME, job.graph, problems)
-    technology = find_technology(job.part.technology)
-    top = top_of(job.graph, job.times, technology)
-    streamed = streamed_design(top, job.times, job.parameters)
+    streamed = with_streams(job.graph, job.times, job.parameters, job.part.family.technology)
+    files = {**streamed.files, f"{identifier(job.graph.name)}.json": description(streamed.streams)}
+    read = tuple(streamed.files)
+    return Sources(names=streamed.names, top=streamed.module, read=read, files=files)
+
+
+def with_streams(
+    graph: Graph, times: DeviceTimes, parameters: Mapping[str, Array], technology: str
+) -> StreamedDesign:
+    """A design with streams, and all files that it needs.
+
+    Raises ``UnsupportedError`` for what no list of words can say.
+    """
+    if problems := not_streamed(graph, parameters):
+        raise refusal(NAME, graph, problems)
+    made_of = find_technology(technology)
+    streamed = streamed_design(top_of(graph, times, made_of), times, parameters)
     files = {
-        **chip_files(job.graph, job.times, technology),
+        **chip_files(graph, times, made_of),
         **{name: _text(name) for name in STREAMS_LIBRARY},
         **streamed.files,
     }
-    read = tuple(files)
-    files[f"{identifier(job.graph.name)}.json"] = description(streamed)
-    return Sources(names=top, top=streamed.module, read=read, files=files)
+    return replace(streamed, files=files)
+
+
+def with_pins(streamed: StreamedDesign) -> tuple[str, Mapping[str, str]]:
+    """The module with the pins of Tiny Tapeout around a design with streams, and all files."""
+    name = f"tt_um_{identifier(streamed.names.graph.name)}"
+    pins = print_modules((pins_module(name, streamed),))
+    library = {each: _text(each) for each in PINS_LIBRARY}
+    return name, {**streamed.files, **library, "pins.sv": pins}
 
 
 def build(job: ChipJob, folder: Path, begin: Callable[[str], None]) -> Built:

@@ -9,7 +9,7 @@ device whose memory has a port for each unit.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,8 +60,12 @@ class Stream:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamedDesign:
-    """The files of a design with streams, its module, and the streams in order of their ports."""
+    """The files of a design with streams, its module, and the streams in order of their ports.
 
+    ``names`` are those of the design in it.
+    """
+
+    names: Top
     module: str
     files: Mapping[str, str]
     streams: tuple[Stream, ...]
@@ -89,9 +93,9 @@ def streamed_design(
     return _Builder(top, times, parameters).build()
 
 
-def description(streamed: StreamedDesign) -> str:
+def description(streams: Sequence[Stream]) -> str:
     """The streams for a host, as JSON: for each of them its tensor, and the elements in order."""
-    streams = {
+    described = {
         stream.name: {
             "tensor": stream.tensor,
             "direction": "to the design" if stream.to_design else "from the design",
@@ -99,9 +103,19 @@ def description(streamed: StreamedDesign) -> str:
             "bits": stream.bits,
             "elements": stream.elements,
         }
-        for stream in streamed.streams
+        for stream in streams
     }
-    return json.dumps(streams, indent=1) + "\n"
+    return json.dumps(described, indent=1) + "\n"
+
+
+def packet(stream: Stream, memory: Array) -> list[int]:
+    """The bytes of a run of a stream, of what is in its tensor as it is allocated."""
+    width = _bytes(stream.bits)
+    elements = np.ascontiguousarray(memory).reshape(-1, 1)
+    patterns = elements.view(np.uint8)[:, :width]
+    at = np.add.outer(np.array(stream.elements, np.int64), np.arange(stream.lanes))
+    found: list[int] = patterns[at].reshape(-1).tolist()
+    return found
 
 
 class _Builder:
@@ -143,6 +157,7 @@ class _Builder:
             items=tuple(items),
         )
         return StreamedDesign(
+            names=self.top,
             module=module,
             files={"streamed.sv": ast.print_modules((built,))},
             streams=tuple(self.streams),

@@ -51,7 +51,7 @@ module output_stream #(
   output logic tlast,
   input logic tready
 );
-  localparam int WORDS = STAGE + 2;
+  localparam int WORDS = STAGE + (LAST == 1 ? 1 : 2);
   logic [WIDTH:0] words [WORDS+1];
   logic [$clog2(WORDS+1)-1:0] held, after;
   logic [$clog2(LAST+1)-1:0] sent;
