@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from importlib import import_module, metadata
 from typing import Any, assert_never
 
@@ -583,9 +584,9 @@ def _address_in_capsule(capsule: Any) -> int:
     return int(pointer(capsule, name(capsule)))
 
 
-@cache
-def _controller(files: int) -> Any:
-    """The controller of threads; the argument makes a new one when more libraries are loaded.
+@lru_cache(maxsize=1)
+def _controller(files: int, modules: int) -> Any:
+    """The controller of threads; the arguments make a new one when more libraries may be loaded.
 
     scipy's BLAS is loaded first, so that the controller knows it.
     """
@@ -602,7 +603,7 @@ def threads_of_libraries(count: int, libraries: Iterable[LibraryOf | None] = ())
     for library in libraries:
         if library is not None and library.files:
             loaded_files(library)
-    with _controller(loaded_files.cache_info().currsize).limit(limits=count):
+    with _controller(loaded_files.cache_info().currsize, len(sys.modules)).limit(limits=count):
         yield
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from t2s.core.errors import UnsupportedError, UserError
 from tests.backends.test_chip_flow import blurred, product
 from tests.backends.verilated import passes_cocotb
 
-pytest.importorskip("pyosys")
+# Yosys is not imported here: its library has threads of its own, which other tests count
+pytestmark = pytest.mark.skipif(find_spec("pyosys") is None, reason="Yosys is not installed")
 yaml = pytest.importorskip("yaml")
 
 # An inverter, a buffer, NAND, NOR and a flip-flop, with areas of 1, 2 and 4.

@@ -18,6 +18,7 @@ from t2s import Float, Int, Var, external, sparse
 from t2s.capability.description import NULL, ForType, enumerator
 from t2s.core.types import INT32
 from t2s.errors import UserError
+from t2s.libraries import calling
 from t2s.libraries.blas import OPENBLAS
 from t2s.libraries.calling import CallFrame, availability, call, threads_of_libraries
 from t2s.libraries.registry import LIBRARIES
@@ -476,6 +477,18 @@ def test_libraries_use_one_thread_from_their_first_call_on() -> None:
         found = [one["num_threads"] for one in threadpoolctl.threadpool_info()]
     assert found
     assert set(found) == {1}
+
+
+def test_a_controller_knows_libraries_of_modules_that_came_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with threads_of_libraries(1), threads_of_libraries(1):
+        known = calling._controller.cache_info().misses
+    with threads_of_libraries(1):
+        assert calling._controller.cache_info().misses == known
+    monkeypatch.setitem(sys.modules, "one_more_module", sys)
+    with threads_of_libraries(1):
+        assert calling._controller.cache_info().misses == known + 1
 
 
 def test_names_of_openblas_in_c() -> None:
