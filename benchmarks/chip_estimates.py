@@ -24,10 +24,10 @@ from t2s.backends.verilog.flow.parts import PARTS
 from t2s.backends.verilog.flow.toolchain import run_yosys
 from t2s.backends.verilog.technology import find_technology
 from t2s.backends.verilog.top import top_of
+from t2s.core.logic import Logic
 from t2s.driver.hardware import device_times
 from t2s.driver.logic import logic_of
 from t2s.graph.graph import Graph
-from t2s.report.logic import Logic
 from t2s.simulator.devices import DEVICES
 from t2s.simulator.program.build import build_program
 
@@ -39,7 +39,7 @@ COLUMNS = ("luts", "flip_flops", "carry_cells", "small_rams")
 def estimated(graph: Graph) -> tuple[Logic, float]:
     """The estimate of a design, and the seconds of the processor that it took."""
     begun = time.process_time()
-    logic = logic_of(graph, DEVICE)
+    logic = logic_of(build_program(graph, DEVICE, None, {}))
     assert logic is not None, graph.name
     return logic.total, time.process_time() - begun
 

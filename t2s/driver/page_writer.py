@@ -15,6 +15,7 @@ from t2s.report.reasons import AblationStep, LoopReason
 
 if TYPE_CHECKING:
     from t2s.core.display import Table
+    from t2s.report.logic import RoutedChip
     from t2s.simulator.devices import Device
     from t2s.simulator.limits import Limits, Observer
     from t2s.simulator.program.sim_program import SimProgram
@@ -77,14 +78,17 @@ def write_page(
     ladder: Sequence[AblationStep] = (),
     units: Sequence[Table] = (),
     sections: Sequence[tuple[str, str, str]] = (),
+    routed: RoutedChip | None = None,
 ) -> Path:
     """Write one page about consecutive runs, and return its path.
 
     The options are those of ``SimResult.report``, for all runs; ``ladder`` has the steps of the
     ablation, ``units`` the usage of a chip without DSP and RAM blocks.
-    ``sections`` stand above the runs: identity, title, HTML.
+    ``sections`` stand above the runs: identity, title, HTML.  ``routed`` is what a chip took of its
+    FPGA, beside the estimate.
     """
     from t2s.core.files import write_file
+    from t2s.driver.logic import logic_of
     from t2s.report.page.model import PageModel, PageOptions, run_model
     from t2s.report.page.render import page_text
 
@@ -101,6 +105,8 @@ def write_page(
             reasons=reasons,
             ladder=tuple(ladder),
             units=tuple(units),
+            logic=logic_of(run.program),
+            routed=routed,
         )
         models.append(run_model(run, wanted))
     page = PageModel(title=title, runs=tuple(models), sections=tuple(sections))

@@ -53,7 +53,7 @@ from t2s.design_space.recurrence_space import (
     single_pe_of,
 )
 from t2s.design_space.space import LANES, Space, in_words
-from t2s.driver.logic import resources_of
+from t2s.driver.logic import logic_of
 from t2s.driver.lower import interpret, lower
 from t2s.driver.recognize import design_of
 from t2s.driver.search_result import AnyDesign
@@ -64,7 +64,7 @@ from t2s.graph.body import Load
 from t2s.graph.nodes import PEArray
 from t2s.report.logic import LOGIC
 from t2s.report.page.traffic import moved_bytes, operators_of_firing
-from t2s.report.resources import dsp_blocks, unit_blocks
+from t2s.report.resources import dsp_blocks, estimate_resources, unit_blocks
 from t2s.simulator.limits import Limits
 from t2s.simulator.program.build import build_program
 from t2s.simulator.run import GraphContext, run_to_the_end
@@ -168,8 +168,10 @@ class SearchTrial(ABC):
             # a buffer that fills too slowly costs cycles, which are counted
             warnings.simplefilter("ignore", T2SWarning)
             stage = design.only_stage(self.constants, "a search")
-            blocks = resources_of(stage.graph, self.device)
-            for overrun in blocks.overruns:
+            graph = graph_on(design, stage, self.device)
+            program = build_program(graph, self.device, None, stage.scalars, None, GraphContext())
+            blocks = estimate_resources(stage.graph, self.device)
+            for overrun in blocks.with_logic(logic_of(program)).overruns:
                 if overrun.blocks in LOGIC:  # of blocks a search has a budget
                     raise UnsupportedError(
                         f"takes more {overrun.blocks} than {self.device.name} has",
@@ -178,8 +180,6 @@ class SearchTrial(ABC):
                         given=f"about {overrun.needed:,}",
                         hint=overrun.hint,
                     )
-            graph = graph_on(design, stage, self.device)
-            program = build_program(graph, self.device, None, stage.scalars, None, GraphContext())
             limits, watch = Limits(), _Deadline(cut.until)
             if program.total_firings > MANY_FIRINGS:
                 limits = Limits(max_cycles=cut.cycles, give_up=True, most_steps=cut.steps)

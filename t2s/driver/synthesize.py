@@ -361,6 +361,7 @@ def _check_fits(graph: Graph, device: Device, part: Part) -> None:
     from t2s.backends.verilog.flow.self_test import words_of_units
     from t2s.driver.logic import logic_of
     from t2s.report.resources import estimate_resources
+    from t2s.simulator.program.build import build_program
 
     fabric = device.fabric
     assert fabric is not None, "the devices of chips have one"
@@ -373,7 +374,7 @@ def _check_fits(graph: Graph, device: Device, part: Part) -> None:
         ("multipliers", estimate.dsp_blocks, "dsps", "unroll fewer loops"),
         ("block RAMs", rams, "rams", "fewer load units, and smaller tensors, take fewer"),
     ]
-    logic = logic_of(graph, device, part.name)
+    logic = logic_of(build_program(graph, device, None, {}), part.name)
     if logic is not None:
         luts, flip_flops = logic.total.lut_places, logic.total.flip_flops
         less = "unroll fewer loops, or use narrower types and channels that are less deep"

@@ -5,39 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from t2s.core.logic import Logic
+
 LOGIC = ("LUTs", "flip-flops")
 """What of the logic of an FPGA is used up by a design."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Logic:
-    """Logic of a node with the FIFOs of the channels it receives from.
-
-    Attributes
-    ----------
-    luts: look-up tables of four inputs.
-    flip_flops: registers of one bit.
-    carry_cells: cells for two bits of a sum, each in the place of two LUTs.
-    small_rams: memories of 16 words of 4 bits, each in the place of six LUTs.
-    """
-
-    luts: int = 0
-    flip_flops: int = 0
-    carry_cells: int = 0
-    small_rams: int = 0
-
-    @property
-    def lut_places(self) -> int:
-        """The LUTs that are not free any more, with those of carry cells and small memories."""
-        return self.luts + 2 * self.carry_cells + 6 * self.small_rams
-
-    def __add__(self, other: Logic) -> Logic:
-        return Logic(
-            luts=self.luts + other.luts,
-            flip_flops=self.flip_flops + other.flip_flops,
-            carry_cells=self.carry_cells + other.carry_cells,
-            small_rams=self.small_rams + other.small_rams,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,3 +43,17 @@ class ChipLogic:
     def total(self) -> Logic:
         """That of all nodes."""
         return sum(self.nodes.values(), Logic())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutedChip:
+    """What a chip takes of its FPGA after place and route, with all that is around the design.
+
+    ``luts`` are look-up tables of four inputs, with those of carry cells and small memories.
+    """
+
+    luts: int
+    flip_flops: int
+    dsp_blocks: int
+    ram_blocks: int
+    clock_mhz: float

@@ -17,6 +17,7 @@ from t2s.core.display import NotebookCard, NotebookDisplay, Table
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import Apply, Broadcast, Cast, Const, Expr, Local, ReduceLanes, Select
 from t2s.core.location import SourceLocation, user_location
+from t2s.core.logic import Logic
 from t2s.core.ops import Op
 from t2s.core.types import BFloat, Int, Type
 from t2s.core.walk import children, walk
@@ -24,7 +25,7 @@ from t2s.graph.body import Let, Load, RegisterRead, Statement, Store
 from t2s.graph.cache import GraphCache
 from t2s.graph.graph import Channel, Graph, MemorySpace
 from t2s.graph.nodes import Choice, Machine, Node, Role, Rule, Search
-from t2s.report.logic import LOGIC, ChipLogic, Logic
+from t2s.report.logic import LOGIC, ChipLogic
 from t2s.simulator.devices import DEVICES, Device, Fabric, find_device
 
 

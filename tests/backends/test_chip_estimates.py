@@ -11,12 +11,15 @@ from benchmarks.chip_designs import DESIGNS, gemm
 from benchmarks.chip_estimate_designs import CHECKED
 from benchmarks.chip_estimates import DEVICE, PART, synthesized
 from t2s import Float, Func, ImageParam, Int, Var
-from t2s.backends.verilog.fifo_cells import FifoCells, fifo_cells
+from t2s.backends.verilog.fifo_cells import fifo_cells
 from t2s.backends.verilog.gates import ONE, ZERO, Gates
 from t2s.core.errors import UnsupportedError
+from t2s.core.logic import Logic
 from t2s.driver import logic as logic_module
+from t2s.driver import search_trial
 from t2s.driver.logic import logic_of
-from t2s.report.logic import ChipLogic, ClockBand, Logic
+from t2s.report.logic import ChipLogic, ClockBand
+from t2s.simulator.program.build import build_program
 
 # LUT4, TRELLIS_FF, CCU2C, TRELLIS_DPR16X4 of `synth_ecp5` of Yosys 0.70, of NAME_chip alone
 MEASURED = {
@@ -41,7 +44,7 @@ MEASURED = {
 
 def estimate(name: str) -> Logic:
     made = {**DESIGNS, **CHECKED}[name]()
-    logic = logic_of(t2s.lower(made), DEVICE)
+    logic = logic_of(build_program(t2s.lower(made), DEVICE, None, {}))
     assert logic is not None
     return logic.total
 
@@ -101,7 +104,7 @@ def test_logic_is_not_estimated_of_other_devices_and_of_floats() -> None:
     assert "LUT" not in str(report)
 
 
-def huge(graph: object, device: object, part_name: str | None = None) -> ChipLogic:
+def huge(program: object, part_name: str | None = None) -> ChipLogic:
     """Logic that no FPGA has."""
     return ChipLogic(
         nodes={"C": Logic(luts=200_000, flip_flops=10)},
@@ -136,7 +139,7 @@ def search_input() -> Func:
 def test_a_search_stays_within_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     found = t2s.search(search_input(), device="ecp5-25k", progress=False)
     assert found.best.dsp <= 28
-    monkeypatch.setattr(logic_module, "logic_of", huge)
+    monkeypatch.setattr(search_trial, "logic_of", huge)
     with pytest.raises(t2s.errors.UserError) as raised:
         t2s.search(search_input(), device="ecp5-25k", progress=False)
     assert "takes more LUTs than ecp5-25k has" in str(raised.value)
@@ -145,15 +148,15 @@ def test_a_search_stays_within_the_device(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(
     ("width", "capacity", "latency", "cells"),
     [
-        (8, 1, 5, FifoCells(tables=3, flip_flops=14)),
-        (32, 2, 1, FifoCells(tables=38, flip_flops=66)),
-        (8, 2, 2, FifoCells(tables=18, flip_flops=25)),
-        (8, 4, 3, FifoCells(tables=16, flip_flops=14, small_rams=2)),
-        (32, 6, 5, FifoCells(tables=18, flip_flops=18, small_rams=8)),
-        (8, 32, 1, FifoCells(tables=36, flip_flops=24, carry_cells=18, small_rams=4)),
+        (8, 1, 5, Logic(luts=3, flip_flops=14)),
+        (32, 2, 1, Logic(luts=38, flip_flops=66)),
+        (8, 2, 2, Logic(luts=18, flip_flops=25)),
+        (8, 4, 3, Logic(luts=16, flip_flops=14, small_rams=2)),
+        (32, 6, 5, Logic(luts=18, flip_flops=18, small_rams=8)),
+        (8, 32, 1, Logic(luts=36, flip_flops=24, carry_cells=18, small_rams=4)),
     ],
 )
-def test_fifos(width: int, capacity: int, latency: int, cells: FifoCells) -> None:
+def test_fifos(width: int, capacity: int, latency: int, cells: Logic) -> None:
     """Cells of ``fifo.sv`` alone after ``synth_ecp5``; its values come when the sender has them."""
     assert fifo_cells(width, capacity, latency, latency - 1) == cells
 

@@ -24,6 +24,7 @@ from t2s.backends.text.expressions import (
 )
 from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.gates import NS_OF_PRODUCT, ONE, ZERO, Gates, Literals, significant
+from t2s.core.logic import Logic
 
 WORD_BITS = 32
 _NUMBER = re.compile(r"(?:(\d+)'(s?)([bdh]))?([0-9a-fA-F]+)")
@@ -38,16 +39,14 @@ class NotCounted(Exception):
     """Something whose cells are not known."""
 
 
-@dataclass(kw_only=True)
-class Cells:
-    """Cells of a module.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModuleLogic:
+    """The logic of a module.
 
     ``slowest`` is the time in ns between its registers, ``outputs`` the literals of its outputs.
     """
 
-    tables: int = 0
-    flip_flops: int = 0
-    carry_cells: int = 0
+    logic: Logic = field(default_factory=Logic)
     slowest: float = 0.0
     outputs: Mapping[str, Literals] = field(default_factory=dict)
 
@@ -71,7 +70,7 @@ class Counted:
     """A module with its cells."""
 
     module: ast.HardwareModule
-    cells: Cells
+    cells: ModuleLogic
 
 
 class ModuleCells:
@@ -91,7 +90,8 @@ class ModuleCells:
         self.modules = modules or {}
         self.gates = Gates(library.shortest_chain)
         self.signals: dict[str, ast.Signal] = {}
-        self.values: Values = {}
+        (self.reset,) = self.gates.incoming(1)
+        self.values: Values = {"reset": [self.reset]}
         self.numbers: dict[str, int] = dict(constants)
         self.roots: list[int] = []
         self.moves: dict[str, str] = {}
@@ -99,7 +99,7 @@ class ModuleCells:
         self.repeated: set[int] = set()
         self.flip_flops = 0
 
-    def count(self) -> Cells:
+    def count(self) -> ModuleLogic:
         """The cells of the module."""
         outputs = []
         for port in self.module.ports:
@@ -143,10 +143,8 @@ class ModuleCells:
         for name in outputs:
             self.roots += self.values[name]
         tables, cells = self.gates.tables(self.roots)
-        return Cells(
-            tables=tables,
-            flip_flops=self.flip_flops,
-            carry_cells=cells,
+        return ModuleLogic(
+            logic=Logic(luts=tables, flip_flops=self.flip_flops, carry_cells=cells),
             slowest=self.gates.slowest(self.roots),
             outputs={name: self.values[name] for name in outputs},
         )
@@ -154,11 +152,8 @@ class ModuleCells:
     def _declare(self, signal: ast.Signal) -> None:
         self.signals[signal.name] = signal
         count = 1 if signal.count is None else signal.count
-        if signal.name == "reset":
-            self.reset = self.gates.incoming(1)
-            self.values["reset"] = self.reset
-            return
-        self.values[signal.name] = self.gates.incoming(signal.type.total * count)
+        if signal.name != "reset":
+            self.values[signal.name] = self.gates.incoming(signal.type.total * count)
 
     def value(self, name: str) -> Literals:
         """The value of a signal; what moves through registers keeps its repeated bits."""
@@ -192,7 +187,7 @@ class ModuleCells:
                         holds = if_true == now
                         controls.append(condition ^ 1 if holds else condition)
                         data = if_false if holds else if_true
-                    elif condition == self.values["reset"][0] and if_true in (ZERO, ONE):
+                    elif condition == self.reset and if_true in (ZERO, ONE):
                         reset, data = condition, if_false
                     else:
                         break

@@ -7,14 +7,14 @@ takes, and what is between PEs; ``fifo_cells.py`` the FIFOs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from t2s.backends.base import DeviceTimes
 from t2s.backends.text.expressions import Literal
 from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.arrays import ArrayModules
-from t2s.backends.verilog.cells import Cells, Counted, Library, ModuleCells, NotCounted
+from t2s.backends.verilog.cells import Counted, Library, ModuleCells, ModuleLogic, NotCounted
 from t2s.backends.verilog.chip import chip_module, problems_of
 from t2s.backends.verilog.counted_nests import CountedNest, nests_of
 from t2s.backends.verilog.data_types import signal_names
@@ -25,6 +25,7 @@ from t2s.backends.verilog.storage import most_tokens
 from t2s.backends.verilog.technology import Technology
 from t2s.backends.verilog.top import LIBRARY, Top, top_of
 from t2s.core.errors import UnsupportedError
+from t2s.core.logic import Logic
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import Machine
 
@@ -42,40 +43,19 @@ wires are longer the more there is to place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeCells:
-    """Cells of a node, with the FIFOs of the channels it receives from.
+class DesignLogic:
+    """The logic of a design by node, and the ns between the registers of its slowest PE.
 
-    ``slowest`` is the time in ns that is between registers of a PE.
+    A node's logic has the FIFOs of the channels it receives from; that of the module that starts
+    the design is the first node's.
     """
 
-    tables: int = 0
-    flip_flops: int = 0
-    carry_cells: int = 0
-    small_rams: int = 0
-    slowest: float = 0.0
-
-    def more(
-        self, count: int, tables: int, flip_flops: int, carry_cells: int, small_rams: int = 0
-    ) -> NodeCells:
-        """With so many of something."""
-        return replace(
-            self,
-            tables=self.tables + count * tables,
-            flip_flops=self.flip_flops + count * flip_flops,
-            carry_cells=self.carry_cells + count * carry_cells,
-            small_rams=self.small_rams + count * small_rams,
-        )
-
-    def with_module(self, count: int, cells: Cells) -> NodeCells:
-        """With so many of a module."""
-        more = self.more(count, cells.tables, cells.flip_flops, cells.carry_cells)
-        return replace(more, slowest=max(self.slowest, cells.slowest))
+    nodes: Mapping[str, Logic]
+    slowest: float
 
 
-def cells_of(
-    graph: Graph, times: DeviceTimes, technology: Technology
-) -> dict[str, NodeCells] | None:
-    """The cells of each node; those of the module that starts the design are the first node's.
+def logic_of_design(graph: Graph, times: DeviceTimes, technology: Technology) -> DesignLogic | None:
+    """The logic of a design.
 
     ``None`` for a technology and for parts of a design whose cells are not known, and for a design
     that is no chip: machines, floating-point numbers, what the technology cannot build.
@@ -87,16 +67,16 @@ def cells_of(
     if isinstance(nests, list) or problems_of(graph, times):
         return None
     try:
-        return _Design(graph, times, top_of(graph, times, technology), nests, library).cells()
+        return _Design(graph, times, top_of(graph, times, technology), nests, library).logic()
     except (NotCounted, UnsupportedError):
         return None
 
 
-def clock_band(cells: Mapping[str, NodeCells], lut_places: int) -> tuple[float, float, float]:
+def clock_band(design: DesignLogic) -> tuple[float, float, float]:
     """The clock in MHz that place and route may reach: about, at least, at most."""
-    inside = max((each.slowest for each in cells.values()), default=0.0) + _NS_OF_REGISTERS
-    between = _NS_OF_WIRES + _NS_OF_WIRES_PER_LUT * lut_places
-    about = 1000 / max(inside, between)
+    places = sum(logic.lut_places for logic in design.nodes.values())
+    between = _NS_OF_WIRES + _NS_OF_WIRES_PER_LUT * places
+    about = 1000 / max(design.slowest + _NS_OF_REGISTERS, between)
     return about, about * (1 - _BAND), about * (1 + _BAND)
 
 
@@ -120,29 +100,25 @@ class _Design:
         self.elements = {c.name: set(range(c.element_count)) for c in graph.channels}
         """The elements of each channel that have both ends; synthesis removes the others."""
 
-    def cells(self) -> dict[str, NodeCells]:
-        """Those of all nodes."""
-        found = {
-            interface.node.name: self._node(interface, names.module)
-            for interface, names in self.top.nodes
-        }
+    def logic(self) -> DesignLogic:
+        """That of all nodes."""
+        found: dict[str, Logic] = {}
+        slowest = 0.0
+        for interface, names in self.top.nodes:
+            modules = self._modules(interface, names.module)
+            parts = (each.logic * count for each, count in modules)
+            found[interface.node.name] = sum(parts, Logic())
+            slowest = max([slowest, *(each.slowest for each, _ in modules)])
         for channel in self.graph.channels:
-            fifo = self._fifo(channel.name)
-            found[channel.sink] = found[channel.sink].more(
-                len(self.elements[channel.name]),
-                fifo.tables,
-                fifo.flip_flops,
-                fifo.carry_cells,
-                fifo.small_rams,
-            )
+            found[channel.sink] += self._fifo(channel.name) * len(self.elements[channel.name])
         inside = ast.HardwareModule(name=self.top.module, about=(), ports=self.top.ports, items=())
-        known = {self.top.module: Counted(module=inside, cells=Cells())}
+        known = {self.top.module: Counted(module=inside, cells=ModuleLogic())}
         around = ModuleCells(chip_module(self.top), self.library, {}, known).count()
-        first = self.graph.nodes[0].name
-        found[first] = found[first].more(1, around.tables, around.flip_flops, around.carry_cells)
-        return found
+        found[self.graph.nodes[0].name] += around.logic
+        return DesignLogic(nodes=found, slowest=slowest)
 
-    def _node(self, interface: Interface, name: str) -> NodeCells:
+    def _modules(self, interface: Interface, name: str) -> list[tuple[ModuleLogic, int]]:
+        """The modules of a node, and how many there are of each."""
         array = ArrayModules(
             self.graph, interface, name, self.nests.get(interface.node.name), self.modules
         )
@@ -150,23 +126,23 @@ class _Design:
         for channel, ends in (*array.taken.items(), *array.sent.items()):
             if ends is not None:
                 self.elements[channel] &= {end for end in ends if end is not None}
-        found = NodeCells()
+        found: list[tuple[ModuleLogic, int]] = []
         counted: dict[str, Counted] = {}
         for module, of in zip(modules, array.classes, strict=True):
             one = ModuleCells(module, self.library, _parameters_of_one(whole, module.name))
             cells = one.count()
             counted[module.name] = Counted(module=module, cells=cells)
-            found = found.with_module(len(of.places), cells)
+            found.append((cells, len(of.places)))
             for sending in interface.sending:
                 word = cells.outputs.get(sending.value, ())
                 width = len(set(word) - {ZERO, ONE})
                 channel = sending.channel.name
                 self.widths[channel] = max(self.widths[channel], width)
         if any(isinstance(item, ast.AlwaysComb) for item in whole.items):
-            found = found.with_module(1, ModuleCells(whole, self.library, {}, counted).count())
+            found.append((ModuleCells(whole, self.library, {}, counted).count(), 1))
         return found
 
-    def _fifo(self, name: str) -> NodeCells:
+    def _fifo(self, name: str) -> Logic:
         channel, times = self.graph.channel(name), self.times.channels[name]
         late = next(
             interface.plan.late.get(name, 0)
@@ -175,8 +151,7 @@ class _Design:
         )
         tokens = most_tokens(self.graph, channel)
         capacity = times.capacity if tokens is None else max(1, min(times.capacity, tokens))
-        fifo = fifo_cells(self.widths[name], capacity, times.latency, late)
-        return NodeCells().more(1, fifo.tables, fifo.flip_flops, fifo.carry_cells, fifo.small_rams)
+        return fifo_cells(self.widths[name], capacity, times.latency, late)
 
 
 def _parameters_of_one(array: ast.HardwareModule, module: str) -> dict[str, int]:

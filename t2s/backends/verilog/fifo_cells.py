@@ -5,7 +5,7 @@ The numbers are those of ``synth_ecp5`` of Yosys 0.70 for the module alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from t2s.core.logic import Logic
 
 SMALL_RAM = 4, 16
 """Bits and rows of a small memory of look-up tables (``TRELLIS_DPR16X4``)."""
@@ -26,25 +26,15 @@ _LONG_CONTROL = {4: 36, 5: 28, 6: 28, 7: 28}
 """The same for longer counters, by the bits of a pointer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FifoCells:
-    """The cells of one FIFO."""
-
-    tables: int
-    flip_flops: int
-    carry_cells: int = 0
-    small_rams: int = 0
-
-
-def fifo_cells(width: int, capacity: int, latency: int, late: int) -> FifoCells:
+def fifo_cells(width: int, capacity: int, latency: int, late: int) -> Logic:
     """The cells of a FIFO whose values come ``late`` cycles after their push."""
     travels = latency - 1 + width * (latency - 1 - late)
     if capacity == 1:
         # flags `held`, `valid`, and the enable of the register
-        return FifoCells(tables=3, flip_flops=width + 2 + travels)
+        return Logic(luts=3, flip_flops=width + 2 + travels)
     if capacity == 2 and latency == 1:
         # a choice for each bit of the first register
-        return FifoCells(tables=width + 6, flip_flops=2 * width + 2)
+        return Logic(luts=width + 6, flip_flops=2 * width + 2)
     pointer, counter = (capacity - 1).bit_length(), capacity.bit_length()
     rows = 1 << pointer
     control = 2 * counter + 2 * pointer + 2 + travels
@@ -54,14 +44,14 @@ def fifo_cells(width: int, capacity: int, latency: int, late: int) -> FifoCells:
     tables = _CONTROL.get((counter, pointer)) or _LONG_CONTROL.get(pointer, 36)
     if rows * width < _LEAST_RAM_BITS or (rows == 2 and width < 10):
         chosen = width * (1 if rows == 2 else rows)
-        return FifoCells(
-            tables=tables + rows + chosen, flip_flops=control + capacity * width, carry_cells=cells
+        return Logic(
+            luts=tables + rows + chosen, flip_flops=control + capacity * width, carry_cells=cells
         )
     bits, deep = SMALL_RAM
     banks = -(-rows // deep)
     rams = -(-width // bits) * banks
     if rows * min(width, _WIDEST_ROW) > _MOST_SMALL_BITS:
-        return FifoCells(tables=tables + 42, flip_flops=control + width + 1, carry_cells=cells)
+        return Logic(luts=tables + 42, flip_flops=control + width + 1, carry_cells=cells)
     # a choice between banks, for each bit: two in one table, four in four
     chosen = 0 if banks == 1 else width * (1 if banks == 2 else banks)
-    return FifoCells(tables=tables + chosen, flip_flops=control, carry_cells=cells, small_rams=rams)
+    return Logic(luts=tables + chosen, flip_flops=control, carry_cells=cells, small_rams=rams)

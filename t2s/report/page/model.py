@@ -12,9 +12,11 @@ from t2s.core.arrays import named_inputs
 from t2s.core.display import Table
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.location import user_location
+from t2s.core.logic import Logic
 from t2s.core.names import counted
 from t2s.core.ops import Array
 from t2s.graph.graph import TensorRole
+from t2s.report.logic import LOGIC, ChipLogic, RoutedChip
 from t2s.report.page.chip import ChipMapModel, chip_map_of
 from t2s.report.page.dram import DramOverTime, dram_of
 from t2s.report.page.flame import FlamePart, flame_of
@@ -50,6 +52,8 @@ class PageOptions:
     reasons: the origin of loops, by node and loop.
     ladder: the ablation of directives: the design with its first ones, one more each time.
     units: resource counts of a chip without DSP and RAM blocks.
+    logic: the estimate of its LUTs, flip-flops and clock.
+    routed: what it takes after place and route.
     """
 
     windows: Sequence[tuple[int, int]] = ()
@@ -58,6 +62,8 @@ class PageOptions:
     reasons: Mapping[tuple[str, str], LoopReason] | None = None
     ladder: tuple[AblationStep, ...] = ()
     units: tuple[Table, ...] = ()
+    logic: ChipLogic | None = None
+    routed: RoutedChip | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +108,7 @@ def run_model(result: SimResult, options: PageOptions) -> RunModel:
     space_time = None
     if observed is not None:
         space_time = space_time_of(observed, values_of(observed, options.inputs))
-    resources, problem = _resources(result)
+    resources, problem = _resources(result, options.logic)
     depths = None if options.free_depths is None else dict(options.free_depths)
     return RunModel(
         name=result.graph,
@@ -117,8 +123,8 @@ def run_model(result: SimResult, options: PageOptions) -> RunModel:
         chip=chip_map_of(result, observed, depths),
         nests=nests_of(result, options.reasons or {}),
         roofline=roofline_of(result),
-        resources=None if resources is None else _shares(resources),
-        resource_summary=() if resources is None else resources.summary,
+        resources=None if resources is None else _shares(resources, options.routed),
+        resource_summary=() if resources is None else _summary(resources, options.routed),
         resource_problem=problem,
         units=options.units,
         dram=dram_of(result, observed),
@@ -151,39 +157,51 @@ def _unseen(result: SimResult) -> str:
     return f"{result.program.pe_count:,} PEs are too many to draw over time."
 
 
-def _resources(result: SimResult) -> tuple[ResourceReport | None, str]:
+def _resources(result: SimResult, logic: ChipLogic | None) -> tuple[ResourceReport | None, str]:
     if result.device.fabric is None:
         return None, f"The device {result.device.name} has no DSP and RAM blocks to count."
     try:
-        return estimate_resources(result.program.graph, result.device), ""
+        return estimate_resources(result.program.graph, result.device).with_logic(logic), ""
     except UnsupportedError as error:
         return None, f"No estimate: {error.message}; {error.given}."
 
 
-def _shares(report: ResourceReport) -> Table:
+def _summary(report: ResourceReport, routed: RoutedChip | None) -> tuple[tuple[str, str], ...]:
+    """The totals of the estimate, and the clock of what was routed."""
+    if routed is None:
+        return report.summary
+    return (*report.summary, ("clock after routing", f"{routed.clock_mhz:.1f} MHz"))
+
+
+def _shares(report: ResourceReport, routed: RoutedChip | None) -> Table:
     """Used and available resources, by node."""
-    dsp, ram = report.device.dsp_blocks, report.device.ram_blocks
+    available = [report.device.dsp_blocks, report.device.ram_blocks]
+    headers = ["DSP", "RAM"]
+    chip = report.chip
+    if chip is not None:
+        available += [chip.luts, chip.flip_flops]
+        headers += LOGIC
 
-    def share(taken: int, available: int | None) -> str:
-        return "-" if not available else f"{taken / available:.1%}"
+    def row(name: str, taken: tuple[int, ...], logic: Logic | None) -> tuple[str, ...]:
+        texts: list[str] = []
+        if chip is not None and logic is not None:
+            taken = (*taken, logic.lut_places, logic.flip_flops)
+        for count, limit in zip(taken, available, strict=True):
+            texts += (f"{count:,}", "-" if not limit else f"{count / limit:.1%}")
+        return (name, *texts)
 
-    def row(name: str, dsps: int, rams: int) -> tuple[str, ...]:
-        return (name, f"{dsps:,}", share(dsps, dsp), f"{rams:,}", share(rams, ram))
-
-    rows = [row(node.name, node.dsp_blocks, node.ram_blocks) for node in report.nodes]
-    rows.append(row("used", report.dsp_blocks, report.ram_blocks))
-    rows.append(
-        (
-            "available",
-            "-" if dsp is None else f"{dsp:,}",
-            "100.0%" if dsp else "-",
-            "-" if ram is None else f"{ram:,}",
-            "100.0%" if ram else "-",
-        )
-    )
+    rows = [row(node.name, (node.dsp_blocks, node.ram_blocks), node.logic) for node in report.nodes]
+    used = "used" if routed is None else "estimated"
+    rows.append(row(used, (report.dsp_blocks, report.ram_blocks), report.logic))
+    if routed is not None:
+        logic = Logic(luts=routed.luts, flip_flops=routed.flip_flops)
+        blocks = (routed.dsp_blocks, routed.ram_blocks)
+        rows.append(row("routed, with what is around it", blocks, logic))
+    ends = [("-", "-") if not limit else (f"{limit:,}", "100.0%") for limit in available]
+    rows.append(("available", *(text for end in ends for text in end)))
     return Table(
         title=f"estimated blocks of {report.device.name}",
-        headers=("node", "DSP", "share", "RAM", "share"),
+        headers=("node", *(text for header in headers for text in (header, "share"))),
         rows=tuple(rows),
     )
 
