@@ -18,12 +18,9 @@ from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.location import user_location
 from t2s.core.progress import ProgressBar
 from t2s.core.validate import as_int, checked_folder, checked_seconds
-from t2s.driver.design import Array
-from t2s.driver.hardware import device_times
-from t2s.driver.recognize import design_of
+from t2s.driver.chip_run import chip_graph, chip_run, megahertz
 from t2s.graph.arrays import check_graph_inputs
-from t2s.graph.graph import Graph, TensorRole
-from t2s.graph.verify import verify_graph
+from t2s.graph.graph import Graph
 
 if TYPE_CHECKING:
     from t2s.backends.base import DeviceTimes
@@ -214,9 +211,8 @@ def synthesize(
     time.
     """
     from t2s.backends.verilog.flow.critical import critical_path
-    from t2s.backends.verilog.flow.flow import ChipJob, Memory, build, check_memory
+    from t2s.backends.verilog.flow.flow import ChipJob, Memory, build
     from t2s.backends.verilog.flow.parts import BOARDS
-    from t2s.driver.simulate import simulate
     from t2s.simulator.devices import DEVICES, find_device
 
     on_board, fpga = _target(part, board)
@@ -251,21 +247,15 @@ def synthesize(
         raise UserError(
             "seed must be an integer of at least 0", location=user_location(), given=repr(seed)
         )
-    resolved = design_of(design)
-    graph = resolved.only_stage(inputs, "synthesize").graph
-    verify_graph(graph)
-    check_memory(graph, Memory(memory))
+    graph = chip_graph(design, inputs, "synthesize", Memory(memory))
     target = _with_blocks(DEVICES[fpga.name] if device is None else find_device(device), fpga)
     _check_fits(graph, target, fpga)
-    given = made_up(graph) if inputs is None else dict(inputs)
-    simulated = simulate(graph, given, device=target, progress=False)
-    program = simulated.program
-    times = device_times(program)
+    run = chip_run(graph, inputs, target)
     job = ChipJob(
         graph=graph,
-        times=times,
-        arrays={**given, **simulated.outputs},
-        parameters=program.parameters,
+        times=run.times,
+        arrays=run.arrays,
+        parameters=run.parameters,
         memory=Memory(memory),
         part=fpga,
         board=on_board,
@@ -290,11 +280,11 @@ def synthesize(
         clock_mhz=clock,
         fmax_mhz=routed.fmax_mhz,
         critical=critical_path(built.names, routed.slowest),
-        cycles=simulated.cycles,
+        cycles=run.cycles,
         seconds=built.seconds,
         directory=folder,
         bitstream=None if built.bitstream is None else folder / built.bitstream,
-        times=times,
+        times=run.times,
         time_limit=time_limit,
     )
 
@@ -339,19 +329,6 @@ def _with_blocks(device: Device, part: Part) -> Device:
     )
 
 
-def megahertz(value: object) -> float:
-    """A clock that a user asks for; raises ``UserError``."""
-    number = isinstance(value, int | float | np.integer | np.floating)
-    if number and not isinstance(value, bool) and 0 < float(value) < 10_000:  # type: ignore[arg-type]
-        return float(value)  # type: ignore[arg-type]
-    raise UserError(
-        "clock_mhz must be a frequency in MHz",
-        location=user_location(),
-        expected="a number of more than 0",
-        given=repr(value),
-    )
-
-
 def _check_fits(graph: Graph, device: Device, part: Part) -> None:
     """Raise ``UnsupportedError`` for a design that takes more than the FPGA has.
 
@@ -393,21 +370,6 @@ def _check_fits(graph: Graph, device: Device, part: Part) -> None:
                 given=f"{needed:,}",
                 hint=f"{larger[0]} has enough" if larger else hint,
             )
-
-
-def made_up(graph: Graph) -> dict[str, Array]:
-    """Integers of a few bits for all inputs, always the same ones."""
-    random = np.random.default_rng(0)
-    inputs: dict[str, Array] = {}
-    for tensor in graph.tensors:
-        if tensor.role is TensorRole.INPUT:
-            values = random.integers(0 if tensor.type.is_bool else -8, 8, tensor.shape)
-            inputs[tensor.array] = np.asarray(values % 2 if tensor.type.is_bool else values).astype(
-                tensor.type.numpy
-            )
-    for parameter in graph.parameters:
-        inputs[parameter.name] = np.asarray(1, parameter.type.numpy)
-    return inputs
 
 
 def _scalars(graph: Graph, inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,18 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from t2s.core.child import written
 from t2s.core.errors import UserError
 from t2s.core.files import is_file, write_texts
 from t2s.core.location import user_location
 from t2s.core.validate import checked_folder, checked_seconds
-from t2s.driver.hardware import device_times
-from t2s.driver.recognize import design_of
-from t2s.driver.synthesize import made_up, megahertz
-from t2s.graph.arrays import pack
-from t2s.graph.verify import verify_graph
+from t2s.driver.chip_run import chip_graph, chip_run, megahertz
 
 if TYPE_CHECKING:
     from t2s.backends.verilog.flow.streams import Stream
@@ -88,11 +82,11 @@ def tiny_tapeout(
     """
     from t2s.backends.base import Unsupported, refusal
     from t2s.backends.verilog.emit import NAME
-    from t2s.backends.verilog.flow.flow import check_memory, with_pins, with_streams
+    from t2s.backends.verilog.flow.flow import Memory, with_pins, with_streams
+    from t2s.backends.verilog.flow.self_test import memory_images
     from t2s.backends.verilog.flow.streams import packet
     from t2s.backends.verilog.flow.tiny_tapeout import MOST_STREAMS, Project, project_files
     from t2s.backends.verilog.flow.toolchain import check_tools, run_yosys
-    from t2s.driver.simulate import simulate
     from t2s.simulator.devices import find_device
 
     folder = checked_folder("the directory of tiny_tapeout", directory)
@@ -107,13 +101,9 @@ def tiny_tapeout(
     clock = megahertz(clock_mhz)
     library = None if liberty is None else _checked_library(liberty)
     check_tools(["yosys"])
-    graph = design_of(design).only_stage(inputs, "tiny_tapeout").graph
-    verify_graph(graph)
-    check_memory(graph)
-    given = made_up(graph) if inputs is None else dict(inputs)
-    simulated = simulate(graph, given, device=find_device(device), progress=False)
-    program = simulated.program
-    streamed = with_streams(graph, device_times(program), program.parameters, "generic")
+    graph = chip_graph(design, inputs, "tiny_tapeout", Memory.AXI_STREAM)
+    run = chip_run(graph, inputs, find_device(device))
+    streamed = with_streams(graph, run.times, run.parameters, "generic")
     if len(streamed.streams) > MOST_STREAMS:
         why = (
             f"it has {len(streamed.streams)} PEs that load or store, and four pins choose among "
@@ -130,10 +120,7 @@ def tiny_tapeout(
         if library is not None:
             run_yosys([reading, *_mapped(name, library)], place, time_limit)
             cells, area = _counted(place / _COUNTS)
-    memory = {
-        tensor.name: pack(tensor, np.asarray({**given, **simulated.outputs}[tensor.array]))
-        for tensor in graph.tensors
-    }
+    memory = memory_images(graph, run.arrays)
     files = project_files(
         name,
         verilog,
@@ -152,7 +139,7 @@ def tiny_tapeout(
         directory=folder,
         files=write_texts(folder, files, user_location()),
         streams=streamed.streams,
-        cycles=simulated.cycles,
+        cycles=run.cycles,
         cells=cells,
         area=area,
     )

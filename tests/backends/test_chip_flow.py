@@ -28,8 +28,8 @@ from t2s.backends.verilog.verilator import HardwareModel, find_tools
 from t2s.core.child import Ended
 from t2s.core.errors import UserError
 from t2s.core.ops import Op
+from t2s.driver.chip_run import made_up
 from t2s.driver.hardware import device_times
-from t2s.driver.synthesize import made_up
 from t2s.graph.graph import Graph
 from t2s.simulator.devices import DEVICES, Device, TypeFamily
 from t2s.simulator.program.build import build_program

@@ -30,10 +30,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from t2s.core.expr import evaluate
 from t2s.core.ops import Array
 from t2s.graph.arrays import strides_of
 from t2s.graph.body import Load, Store
+from t2s.graph.control.accesses import accesses
 from t2s.graph.control.domains import Domain
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import PEArray
@@ -102,15 +102,10 @@ class _Statement:
 
     def _begun(self, domain: Domain, pe: int, end: int) -> Begun:
         firings = np.arange(self.evaluated, end)
-        environment = domain.at(pe, firings)
-        if self.statement.condition is not None:
-            active = np.broadcast_to(evaluate(self.statement.condition, environment), firings.shape)
-            firings, environment = firings[active], _chosen(environment, active)
+        firings, positions = accesses(self.statement, self.strides, domain, pe, firings)
         if not len(firings):
             return firings, firings
-        address = np.full(firings.shape, self.base, np.int64)
-        for index, stride in zip(self.statement.indices, self.strides, strict=True):
-            address += np.asarray(evaluate(index, environment)).astype(np.int64) * stride
+        address = self.base + positions
         first = address // self.line_bytes
         last = (address + accessed_bytes(self.statement) - 1) // self.line_bytes
         before = np.concatenate([[self.last_line], last[:-1]])
@@ -242,14 +237,6 @@ class RequestStream:
         needed = np.maximum.accumulate(needed) if len(needed) else needed
         self.latest = int(needed[-1]) if len(needed) else self.latest
         return needed
-
-
-def _chosen(environment: dict[str, Array], active: Array) -> dict[str, Array]:
-    """The index values of the firings in which a condition holds."""
-    return {
-        name: values if np.ndim(values) == 0 else values[active]
-        for name, values in environment.items()
-    }
 
 
 # The requests of a machine, for all its firings at once.

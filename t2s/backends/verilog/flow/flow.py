@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -30,7 +30,7 @@ from t2s.backends.verilog.flow.tiny_tapeout import pins_module
 from t2s.backends.verilog.flow.toolchain import check_tools, run_tool, run_yosys
 from t2s.backends.verilog.flow.wishbone import LIBRARY as SLAVE_LIBRARY
 from t2s.backends.verilog.flow.wishbone import header, not_on_a_bus, wishbone_slave
-from t2s.backends.verilog.technology import find_technology
+from t2s.backends.verilog.technology import Technology, find_technology
 from t2s.backends.verilog.top import Top, top_of
 from t2s.backends.verilog.verilog_ast import print_modules
 from t2s.core.ops import Array
@@ -114,11 +114,10 @@ def sources_of(job: ChipJob) -> Sources:
         case Memory.AXI_STREAM:
             return _streamed_sources(job)
     technology = find_technology(job.part.technology)
-    files = dict(chip_files(job.graph, job.times, technology))
     top = top_of(job.graph, job.times, technology)
     images = memory_images(job.graph, job.arrays)
     test = self_test(top, job.times, images, job.parameters)
-    files = {**files, **{name: _text(name) for name in LIBRARY}, **test.files}
+    files = _with_border(job.graph, job.times, technology, LIBRARY, test.files)
     module = test.module
     if job.board is not None:
         files |= {name: _text(name) for name in BOARD_LIBRARY}
@@ -137,11 +136,7 @@ def _slave_sources(job: ChipJob) -> Sources:
     technology = find_technology(job.part.technology)
     top = top_of(job.graph, job.times, technology)
     slave = wishbone_slave(top, job.times, job.parameters)
-    files = {
-        **chip_files(job.graph, job.times, technology),
-        **{name: _text(name) for name in SLAVE_LIBRARY},
-        **slave.files,
-    }
+    files = _with_border(job.graph, job.times, technology, SLAVE_LIBRARY, slave.files)
     read = tuple(files)
     name = identifier(job.graph.name)
     files[f"{name}.h"] = header(name, slave)
@@ -167,12 +162,23 @@ def with_streams(
         raise refusal(NAME, graph, problems)
     made_of = find_technology(technology)
     streamed = streamed_design(top_of(graph, times, made_of), times, parameters)
-    files = {
-        **chip_files(graph, times, made_of),
-        **{name: _text(name) for name in STREAMS_LIBRARY},
-        **streamed.files,
-    }
+    files = _with_border(graph, times, made_of, STREAMS_LIBRARY, streamed.files)
     return replace(streamed, files=files)
+
+
+def _with_border(
+    graph: Graph,
+    times: DeviceTimes,
+    technology: Technology,
+    library: Sequence[str],
+    border: Mapping[str, str],
+) -> dict[str, str]:
+    """The files of a chip, and of what is around it with its library."""
+    return {
+        **chip_files(graph, times, technology),
+        **{name: _text(name) for name in library},
+        **border,
+    }
 
 
 def with_pins(streamed: StreamedDesign) -> tuple[str, Mapping[str, str]]:

@@ -20,14 +20,14 @@ from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.data_types import width_of
 from t2s.backends.verilog.flow.surroundings import LIBRARY as COUNTING
-from t2s.backends.verilog.flow.surroundings import Surroundings
+from t2s.backends.verilog.flow.surroundings import Surroundings, lane_of
 from t2s.backends.verilog.interfaces import LoadPort, StorePort
 from t2s.backends.verilog.top import AccessNames, NodeNames, Top
-from t2s.core.expr import evaluate
 from t2s.core.ops import Array
 from t2s.graph.arrays import strides_of
 from t2s.graph.body import Load, Store
-from t2s.graph.control.domains import domains
+from t2s.graph.control.accesses import accesses
+from t2s.graph.control.domains import Domain, domains
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import PEArray
 
@@ -191,11 +191,12 @@ class _Builder:
         node = interface.node
         if not isinstance(node, PEArray) or not interface.memory:
             return
+        of_node = domains(node, self.parameters)
         # a design that is reset fires, too
         run: TargetExpression = Name(name=self.run)
         conditions = [[run] for _ in range(node.place_count)]
         for load, access in zip(interface.loads, names.loads, strict=True):
-            orders = _orders(node, load.statement, self.top.graph, self.parameters)
+            orders = _orders(of_node, load.statement, self.top.graph)
             for place, elements in enumerate(orders):
                 if not node.there[place]:
                     continue
@@ -207,7 +208,7 @@ class _Builder:
                 yield ast.variable(there)
                 yield from self._input(interface, names, access, stream, place, there)
         for store, access in zip(interface.stores, names.stores, strict=True):
-            orders = _orders(node, store.statement, self.top.graph, self.parameters)
+            orders = _orders(of_node, store.statement, self.top.graph)
             for place, elements in enumerate(orders):
                 if not node.there[place]:
                     continue
@@ -274,7 +275,8 @@ class _Builder:
         )
         for lane in range(stream.lanes):
             yield ast.ContinuousAssignment(
-                target=_lane(access, stream, place, lane), value=_part(word, stream, lane)
+                target=lane_of(ast.element(access.data, place), stream.lanes, lane),
+                value=_part(word, stream, lane),
             )
 
     def _output(
@@ -282,9 +284,10 @@ class _Builder:
     ) -> Iterator[ast.Item]:
         word = self.fresh(f"{stream.name}_word")
         yield ast.variable(word, ast.Bits(width=8 * stream.bytes))
+        data = ast.element(access.data, place)
         body: list[TargetStatement] = [ast.put(word, number(0))]
         body += [
-            ast.put(_part(word, stream, lane), _lane(access, stream, place, lane))
+            ast.put(_part(word, stream, lane), lane_of(data, stream.lanes, lane))
             for lane in range(stream.lanes)
         ]
         yield ast.AlwaysComb(body=tuple(body))
@@ -315,32 +318,19 @@ class _Builder:
 
 
 def _orders(
-    node: PEArray, statement: Load | Store, graph: Graph, parameters: Mapping[str, Array]
+    node_domains: Sequence[Domain], statement: Load | Store, graph: Graph
 ) -> list[list[int]]:
     """For each PE of a node, the first elements of its accesses by a statement, in order."""
     strides = strides_of(graph.tensor(statement.tensor).allocated)
-    found: list[list[int]] = []
-    for domain in domains(node, parameters):
-        firings = np.arange(domain.firings)
-        for pe in range(domain.pe_count):
-            names = domain.at(pe, firings)
-            elements = np.zeros(len(firings), np.int64)
-            for index, stride in zip(statement.indices, strides, strict=True):
-                elements += np.asarray(evaluate(index, names)).astype(np.int64) * stride
-            if statement.condition is not None:
-                active = evaluate(statement.condition, names)
-                elements = elements[np.broadcast_to(active, elements.shape)]
-            found.append(elements.tolist())
-    return found
+    return [
+        accesses(statement, strides, domain, pe, np.arange(domain.firings))[1].tolist()
+        for domain in node_domains
+        for pe in range(domain.pe_count)
+    ]
 
 
 def _bytes(bits: int) -> int:
     return -(-bits // 8)
-
-
-def _lane(access: AccessNames, stream: Stream, place: int, lane: int) -> TargetExpression:
-    value = ast.element(access.data, place)
-    return value if stream.lanes == 1 else ast.Element(base=value, index=number(lane))
 
 
 def _part(word: str, stream: Stream, lane: int) -> TargetExpression:

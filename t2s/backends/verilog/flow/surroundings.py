@@ -165,6 +165,11 @@ def of_place(name: str) -> TargetExpression:
     return ast.element(name, Name(name=P))
 
 
+def lane_of(word: ast.Element, lanes: int, lane: int) -> TargetExpression:
+    """One of the lanes of a word; all of it if it has but one."""
+    return word if lanes == 1 else ast.Element(base=word, index=number(lane))
+
+
 def row_of(address: str, place: int, type: ast.Bits, shift: int) -> TargetExpression:
     """The address of a unit without its lowest bits, which choose a lane of a word."""
     whole = ast.element(address, place)

@@ -22,7 +22,7 @@ from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.data_types import identifier, width_of
 from t2s.backends.verilog.flow.surroundings import LIBRARY as COUNTING
-from t2s.backends.verilog.flow.surroundings import P, Surroundings, of_place, row_of
+from t2s.backends.verilog.flow.surroundings import P, Surroundings, lane_of, of_place, row_of
 from t2s.backends.verilog.interfaces import LoadPort, StorePort
 from t2s.backends.verilog.top import Top
 from t2s.core.ops import Array
@@ -200,7 +200,7 @@ class _Builder:
                                 ("host", Name(name=self.host)),
                                 ("value", Name(name=self.value)),
                                 ("address", _row(access.address, place, load)),
-                                ("data", _lane(data, load, lane)),
+                                ("data", lane_of(data, load.type.lanes, lane)),
                             ),
                         )
 
@@ -226,7 +226,7 @@ class _Builder:
                             ("host", Name(name=self.host)),
                             ("write", ast.element(access.enable, place)),
                             ("address", _row(access.address, place, store)),
-                            ("value", _lane(data, store, lane)),
+                            ("value", lane_of(data, store.type.lanes, lane)),
                             ("found", ast.element(found, bank)),
                             ("result", ast.element(result, bank)),
                         ),
@@ -279,10 +279,6 @@ def header(name: str, slave: WishboneSlave) -> str:
         for tensor, first in slave.first.items()
     ]
     return "\n".join((f"// Words of {name} on the bus; of tensors the first.", *lines, ""))
-
-
-def _lane(value: ast.Element, access: LoadPort | StorePort, lane: int) -> TargetExpression:
-    return value if access.type.lanes == 1 else ast.Element(base=value, index=number(lane))
 
 
 def _row(address: str, place: int, access: LoadPort | StorePort) -> TargetExpression:

@@ -1,0 +1,94 @@
+"""What verbs that make chips begin with: the graph, and a run of it, whose results are expected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from t2s.core.errors import UserError
+from t2s.core.location import user_location
+from t2s.core.ops import Array
+from t2s.driver.hardware import device_times
+from t2s.driver.recognize import design_of
+from t2s.graph.graph import Graph, TensorRole
+from t2s.graph.verify import verify_graph
+
+if TYPE_CHECKING:
+    from t2s.backends.base import DeviceTimes
+    from t2s.backends.verilog.flow.flow import Memory
+    from t2s.simulator.devices import Device
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChipRun:
+    """A run of a chip, as the simulator sees it.
+
+    ``arrays`` are inputs and results, ``parameters`` scalars, both by the user's names; ``times``
+    are those that the chip is built with.
+    """
+
+    arrays: Mapping[str, Any]
+    parameters: Mapping[str, Array]
+    times: DeviceTimes
+    cycles: int
+
+
+def chip_graph(
+    design: object, inputs: Mapping[str, Any] | None, verb: str, memory: Memory
+) -> Graph:
+    """The graph of a design that is a chip with such a memory.
+
+    Raises ``UserError`` for several stages, and ``UnsupportedError`` with all reasons.
+    """
+    from t2s.backends.verilog.flow.flow import check_memory
+
+    graph = design_of(design).only_stage(inputs, verb).graph
+    verify_graph(graph)
+    check_memory(graph, memory)
+    return graph
+
+
+def chip_run(graph: Graph, inputs: Mapping[str, Any] | None, device: Device) -> ChipRun:
+    """The run of a chip on inputs; without them, on integers that are made up."""
+    from t2s.driver.simulate import simulate
+
+    given = made_up(graph) if inputs is None else dict(inputs)
+    simulated = simulate(graph, given, device=device, progress=False)
+    program = simulated.program
+    return ChipRun(
+        arrays={**given, **simulated.outputs},
+        parameters=program.parameters,
+        times=device_times(program),
+        cycles=simulated.cycles,
+    )
+
+
+def made_up(graph: Graph) -> dict[str, Array]:
+    """Integers of a few bits for all inputs, always the same ones."""
+    random = np.random.default_rng(0)
+    inputs: dict[str, Array] = {}
+    for tensor in graph.tensors:
+        if tensor.role is TensorRole.INPUT:
+            values = random.integers(0 if tensor.type.is_bool else -8, 8, tensor.shape)
+            inputs[tensor.array] = np.asarray(values % 2 if tensor.type.is_bool else values).astype(
+                tensor.type.numpy
+            )
+    for parameter in graph.parameters:
+        inputs[parameter.name] = np.asarray(1, parameter.type.numpy)
+    return inputs
+
+
+def megahertz(value: object) -> float:
+    """A clock that a user asks for; raises ``UserError``."""
+    number = isinstance(value, int | float | np.integer | np.floating)
+    if number and not isinstance(value, bool) and 0 < float(value) < 10_000:  # type: ignore[arg-type]
+        return float(value)  # type: ignore[arg-type]
+    raise UserError(
+        "clock_mhz must be a frequency in MHz",
+        location=user_location(),
+        expected="a number of more than 0",
+        given=repr(value),
+    )
