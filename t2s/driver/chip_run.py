@@ -20,20 +20,29 @@ if TYPE_CHECKING:
     from t2s.backends.base import DeviceTimes
     from t2s.backends.verilog.flow.flow import Memory
     from t2s.simulator.devices import Device
+    from t2s.simulator.report.result import SimResult
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChipRun:
     """A run of a chip, as the simulator sees it.
 
-    ``arrays`` are inputs and results, ``parameters`` scalars, both by the user's names; ``times``
-    are those that the chip is built with.
+    ``arrays`` are inputs and results, by the user's names; ``times`` are those that the chip is
+    built with.
     """
 
+    simulated: SimResult
     arrays: Mapping[str, Any]
-    parameters: Mapping[str, Array]
     times: DeviceTimes
-    cycles: int
+
+    @property
+    def parameters(self) -> Mapping[str, Array]:
+        """Scalars by name."""
+        return self.simulated.program.parameters
+
+    @property
+    def cycles(self) -> int:
+        return self.simulated.cycles
 
 
 def chip_graph(
@@ -57,12 +66,10 @@ def chip_run(graph: Graph, inputs: Mapping[str, Any] | None, device: Device) -> 
 
     given = made_up(graph) if inputs is None else dict(inputs)
     simulated = simulate(graph, given, device=device, progress=False)
-    program = simulated.program
     return ChipRun(
+        simulated=simulated,
         arrays={**given, **simulated.outputs},
-        parameters=program.parameters,
-        times=device_times(program),
-        cycles=simulated.cycles,
+        times=device_times(simulated.program),
     )
 
 

@@ -105,7 +105,7 @@ def write_page(
             reasons=reasons,
             ladder=tuple(ladder),
             units=tuple(units),
-            logic=logic_of(run.program),
+            logic=logic_of(run.program) if routed is None else routed.estimate,
             routed=routed,
         )
         models.append(run_model(run, wanted))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from t2s.backends.verilog.flow.critical import CriticalPath
     from t2s.backends.verilog.flow.parts import Board, Part
     from t2s.backends.verilog.verilator import HardwareModel, HardwareResult
+    from t2s.report.logic import ChipLogic
     from t2s.simulator.devices import Device
     from t2s.simulator.random_stalls import RandomStalls
     from t2s.simulator.report.result import SimResult
@@ -73,7 +74,9 @@ class Chip:
     cells: cells after synthesis, by their kinds in the library of the vendor.
     clock_mhz, fmax_mhz: the clock that was asked for, and the fastest one that the tools promise.
     critical: the path that limits it.
-    cycles: of a run, as the simulator counts them and the self test shows them.
+    run: a run of the self test, in the simulator.
+    estimate: the logic and the clock of the design by itself, as ``t2s.resources`` has them; what
+        is around it is not in them.  ``None`` where they are not estimated.
     seconds: of each step of the flow, as time passed.
     directory: the folder with all files; ``bitstream`` is the one for the board, if there is one.
     """
@@ -91,12 +94,18 @@ class Chip:
     clock_mhz: float
     fmax_mhz: float
     critical: CriticalPath
-    cycles: int
+    run: SimResult
+    estimate: ChipLogic | None
     seconds: Mapping[str, float]
     directory: Path
     bitstream: Path | None
     times: DeviceTimes
     time_limit: float
+
+    @property
+    def cycles(self) -> int:
+        """Of the run, as the simulator counts them and the self test shows them."""
+        return self.run.cycles
 
     @property
     def meets_clock(self) -> bool:
@@ -116,6 +125,12 @@ class Chip:
         ]
         lines = [f"{self.name} on {part.name if self.board is None else self.board.description}"]
         lines += [f"  {what:<12}{used:>8,} of {there:,}" for what, used, there in rows]
+        if self.estimate is not None:
+            logic = self.estimate.total
+            lines.append(
+                f"  estimate    {logic.lut_places:>8,} LUTs and {logic.flip_flops:,} flip-flops "
+                f"without what is around the design, {self.estimate.clock}"
+            )
         met = "" if self.meets_clock else f", which misses {self.clock_mhz:g} MHz"
         lines.append(f"  clock       {self.fmax_mhz:>8.1f} MHz{met}")
         if part.family.caution:
@@ -129,6 +144,28 @@ class Chip:
         if self.bitstream is not None:
             lines.append(f"  bitstream   {self.bitstream}")
         return "\n".join(lines)
+
+    def report(
+        self, path: str | Path, *, windows: Sequence[tuple[int, int]] = (), depths: Any = None
+    ) -> Path:
+        """Write an HTML page about the run, with what was estimated beside what was routed.
+
+        The options are those of ``SimResult.report``.
+        """
+        from t2s.driver.page_writer import write_page
+        from t2s.report.logic import RoutedChip
+
+        routed = RoutedChip(
+            estimate=self.estimate,
+            luts=self.luts,
+            flip_flops=self.flip_flops,
+            dsp_blocks=self.dsps,
+            ram_blocks=self.rams,
+            clock_mhz=self.fmax_mhz,
+        )
+        return write_page(
+            self.name, (self.run,), path, windows=windows, depths=depths, routed=routed
+        )
 
     def verify(
         self, inputs: Mapping[str, Any], *, stalls: RandomStalls | None = None
@@ -213,7 +250,9 @@ def synthesize(
     from t2s.backends.verilog.flow.critical import critical_path
     from t2s.backends.verilog.flow.flow import ChipJob, Memory, build
     from t2s.backends.verilog.flow.parts import BOARDS
+    from t2s.driver.logic import logic_of
     from t2s.simulator.devices import DEVICES, find_device
+    from t2s.simulator.program.build import build_program
 
     on_board, fpga = _target(part, board)
     clock = 150.0 if clock_mhz is None else megahertz(clock_mhz)
@@ -249,7 +288,8 @@ def synthesize(
         )
     graph = chip_graph(design, inputs, "synthesize", Memory(memory))
     target = _with_blocks(DEVICES[fpga.name] if device is None else find_device(device), fpga)
-    _check_fits(graph, target, fpga)
+    logic = logic_of(build_program(graph, target, None, {}), fpga.name)
+    _check_fits(graph, target, fpga, logic)
     run = chip_run(graph, inputs, target)
     job = ChipJob(
         graph=graph,
@@ -280,7 +320,8 @@ def synthesize(
         clock_mhz=clock,
         fmax_mhz=routed.fmax_mhz,
         critical=critical_path(built.names, routed.slowest),
-        cycles=run.cycles,
+        run=run.simulated,
+        estimate=logic,
         seconds=built.seconds,
         directory=folder,
         bitstream=None if built.bitstream is None else folder / built.bitstream,
@@ -329,16 +370,14 @@ def _with_blocks(device: Device, part: Part) -> Device:
     )
 
 
-def _check_fits(graph: Graph, device: Device, part: Part) -> None:
+def _check_fits(graph: Graph, device: Device, part: Part, logic: ChipLogic | None) -> None:
     """Raise ``UnsupportedError`` for a design that takes more than the FPGA has.
 
     Of LUTs that is sure only where fewer than are estimated are too many.
     """
     from t2s.backends.verilog.flow.parts import PARTS
     from t2s.backends.verilog.flow.self_test import words_of_units
-    from t2s.driver.logic import logic_of
     from t2s.report.resources import estimate_resources
-    from t2s.simulator.program.build import build_program
 
     fabric = device.fabric
     assert fabric is not None, "the devices of chips have one"
@@ -351,7 +390,6 @@ def _check_fits(graph: Graph, device: Device, part: Part) -> None:
         ("multipliers", estimate.dsp_blocks, "dsps", "unroll fewer loops"),
         ("block RAMs", rams, "rams", "fewer load units, and smaller tensors, take fewer"),
     ]
-    logic = logic_of(build_program(graph, device, None, {}), part.name)
     if logic is not None:
         luts, flip_flops = logic.total.lut_places, logic.total.flip_flops
         less = "unroll fewer loops, or use narrower types and channels that are less deep"

@@ -49,8 +49,11 @@ class ChipLogic:
 class RoutedChip:
     """What a chip takes of its FPGA after place and route, with all that is around the design.
 
-    ``luts`` are look-up tables of four inputs, with those of carry cells and small memories.
+    ``luts`` are look-up tables of four inputs, with those of carry cells and small memories;
+    ``estimate`` is the logic of the design alone, from before synthesis.
     """
+
+    estimate: ChipLogic | None
 
     luts: int
     flip_flops: int

@@ -447,9 +447,7 @@ def _with_block_ram(
 
 def _ecp5(kilo_luts: int, dsp_blocks: int, ram_blocks: int) -> Device:
     part = f"Lattice LFE5U-{kilo_luts}F"
-    return _with_block_ram(
-        f"ecp5-{kilo_luts}k", part, 150, dsp_blocks, ram_blocks, _ecp5_fabric()
-    )
+    return _with_block_ram(f"ecp5-{kilo_luts}k", part, 150, dsp_blocks, ram_blocks, _ecp5_fabric())
 
 
 def _gw2a_fabric() -> Fabric:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from statistics import median
 
 import pytest
@@ -17,8 +18,10 @@ from t2s.core.errors import UnsupportedError
 from t2s.core.logic import Logic
 from t2s.driver import logic as logic_module
 from t2s.driver import search_trial
+from t2s.driver.chip_run import made_up
 from t2s.driver.logic import logic_of
-from t2s.report.logic import ChipLogic, ClockBand
+from t2s.driver.page_writer import write_page
+from t2s.report.logic import ChipLogic, ClockBand, RoutedChip
 from t2s.simulator.program.build import build_program
 
 # LUT4, TRELLIS_FF, CCU2C, TRELLIS_DPR16X4 of `synth_ecp5` of Yosys 0.70, of NAME_chip alone
@@ -161,6 +164,23 @@ def test_fifos(width: int, capacity: int, latency: int, cells: Logic) -> None:
     assert fifo_cells(width, capacity, latency, latency - 1) == cells
 
 
+@pytest.mark.parametrize(
+    ("width", "capacity", "latency", "cells"),
+    [
+        (8, 1, 5, Logic(luts=1, flip_flops=13)),
+        (8, 2, 1, Logic(luts=13, flip_flops=18)),
+        (8, 2, 2, Logic(luts=15, flip_flops=22)),
+        (32, 6, 5, Logic(luts=12, flip_flops=14, small_rams=8)),
+        (16, 12, 3, Logic(luts=22, flip_flops=15, small_rams=4)),
+        (16, 16, 1, Logic(luts=23, flip_flops=14, carry_cells=6, small_rams=4)),
+        (8, 32, 1, Logic(luts=23, flip_flops=17, carry_cells=12, small_rams=4)),
+    ],
+)
+def test_fifos_that_never_fill(width: int, capacity: int, latency: int, cells: Logic) -> None:
+    """The same with ``FILLS`` 0."""
+    assert fifo_cells(width, capacity, latency, latency - 1, fills=False) == cells
+
+
 def test_gates_fold_constants_and_are_equal_once() -> None:
     gates = Gates(shortest_chain=5)
     a, b, c, d, e = gates.incoming(5)
@@ -179,3 +199,37 @@ def test_sums_take_carry_cells_from_some_length_on() -> None:
         tables, cells = gates.tables(total)
         assert cells == wanted
         assert (tables > 0) == (wanted == 0)
+
+
+def test_a_page_has_the_logic_of_nodes_beside_what_was_routed(tmp_path: Path) -> None:
+    design = gemm(2, 2, 6, 8)
+    result = t2s.simulate(design, made_up(t2s.lower(design)), device="ecp5-85k")
+    page = result.report(tmp_path / "run.html").read_text(encoding="utf-8")
+    estimate = logic_of(result.program)
+    assert estimate is not None
+    for text in (">LUTs</th>", ">flip-flops</th>", str(estimate.clock)):
+        assert text in page
+    assert "routed" not in page
+    routed = RoutedChip(
+        estimate=estimate,
+        luts=1_234,
+        flip_flops=2_345,
+        dsp_blocks=4,
+        ram_blocks=4,
+        clock_mhz=151.5,
+    )
+    beside = write_page("C", (result,), tmp_path / "chip.html", routed=routed)
+    page = beside.read_text(encoding="utf-8")
+    row = page[page.index("routed, with what is around it") :]
+    row = row[: row.index("</tr>")]
+    assert all(text in row for text in ("1,234", "2,345", f"{4 / 156:.1%}"))
+    assert f"{estimate.total.lut_places:,}" in page
+    assert "151.5 MHz" in page
+
+
+def test_a_page_of_another_device_has_blocks_alone(tmp_path: Path) -> None:
+    design = gemm(2, 2, 6, 8)
+    result = t2s.simulate(design, made_up(t2s.lower(design)), device="arria10")
+    page = result.report(tmp_path / "run.html").read_text(encoding="utf-8")
+    assert ">DSP</th>" in page
+    assert ">LUTs</th>" not in page

@@ -19,9 +19,11 @@ from t2s.backends.verilog.interfaces import Interface, SendingPort, TakingPort, 
 from t2s.backends.verilog.machine_module import MachineModule
 from t2s.backends.verilog.pe import PEModule
 from t2s.backends.verilog.pe_classes import PEClass, classes_of, columns_of, fixed_elements
+from t2s.backends.verilog.storage import firings_of_places
+from t2s.backends.verilog.top import Top
 from t2s.core.expr import index_names
 from t2s.graph.body import Receive, Send
-from t2s.graph.graph import Channel, Graph
+from t2s.graph.graph import Channel
 from t2s.graph.nodes import Machine, Node, PEArray
 from t2s.graph.semantics import space_points
 
@@ -52,19 +54,19 @@ def pe_names(node: Node) -> tuple[str, ...]:
 class ArrayModules:
     """Builds the modules of a node.
 
-    ``interface`` is that of the node, ``name`` the name of the module of the array, ``modules`` the
-    names of modules in use.  ``nest`` is ``None`` for a machine.
+    ``interface`` is that of the node of ``top``, ``name`` the name of the module of the array,
+    ``modules`` the names of modules in use.  ``nest`` is ``None`` for a machine.
     """
 
     def __init__(
         self,
-        graph: Graph,
+        top: Top,
         interface: Interface,
         name: str,
         nest: CountedNest | None,
         modules: Identifiers,
     ) -> None:
-        self.graph, self.interface, self.name = graph, interface, name
+        self.top, self.graph, self.interface, self.name = top, top.graph, interface, name
         self.nest, self.modules = nest, modules
         self.node = interface.node
         self.classes = classes_of(self.node)
@@ -158,8 +160,38 @@ class ArrayModules:
                 ).build()
             case PEArray() as array:
                 assert self.nest is not None
-                pe = PEModule(member.interface, array, member.space, self.nest, member.module)
+                pe = PEModule(
+                    member.interface,
+                    array,
+                    member.space,
+                    self.nest,
+                    member.module,
+                    never_full=self.top.never_full,
+                    ends_with_tokens=self._ends_with_tokens(member.of),
+                )
                 return (pe.build(),)
+
+    def _ends_with_tokens(self, of: PEClass) -> bool:
+        """Whether PEs of a class, behind their last firing, wait for a token that never comes.
+
+        They are those that take a token in each firing of an element that gets no more.
+        """
+        node = of.node
+        if not self.interface.plan.chip or not isinstance(node, PEArray):
+            return False
+        firings = firings_of_places(node)
+        if firings is None:
+            return False
+
+        def all_taken(channel: str) -> bool:
+            elements, sent = self.taken[channel], self.top.sent[channel]
+            if elements is None or sent is None:
+                return False
+            ends = [(elements[place], firings[place]) for place in of.places]
+            return all(at is not None and sent[at] <= fires for at, fires in ends)
+
+        always = (s for s in node.body if isinstance(s, Receive) and s.condition is None)
+        return any(all_taken(receive.channel) for receive in always)
 
     def _array(self, members: list[_Member]) -> ast.HardwareModule:
         interface, places = self.interface, self.node.place_count

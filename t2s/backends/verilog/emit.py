@@ -117,7 +117,7 @@ def _design(top: Top, bounds: Bounds) -> dict[str, str]:
     files: dict[str, str] = {}
     for interface, names in top.nodes:
         nest = nests.get(interface.node.name)
-        array = ArrayModules(top.graph, interface, names.module, nest, modules)
+        array = ArrayModules(top, interface, names.module, nest, modules)
         files[f"{names.module}.sv"] = ast.print_modules(array.build())
     files["top.sv"] = ast.print_modules((top_module(top, bounds),))
     if top.constants is not None:

@@ -21,7 +21,6 @@ from t2s.backends.verilog.data_types import signal_names
 from t2s.backends.verilog.fifo_cells import fifo_cells
 from t2s.backends.verilog.gates import ONE, ZERO
 from t2s.backends.verilog.interfaces import Interface
-from t2s.backends.verilog.storage import most_tokens
 from t2s.backends.verilog.technology import Technology
 from t2s.backends.verilog.top import LIBRARY, Top, top_of
 from t2s.core.errors import UnsupportedError
@@ -120,7 +119,7 @@ class _Design:
     def _modules(self, interface: Interface, name: str) -> list[tuple[ModuleLogic, int]]:
         """The modules of a node, and how many there are of each."""
         array = ArrayModules(
-            self.graph, interface, name, self.nests.get(interface.node.name), self.modules
+            self.top, interface, name, self.nests.get(interface.node.name), self.modules
         )
         *modules, whole = array.build()
         for channel, ends in (*array.taken.items(), *array.sent.items()):
@@ -143,15 +142,14 @@ class _Design:
         return found
 
     def _fifo(self, name: str) -> Logic:
-        channel, times = self.graph.channel(name), self.times.channels[name]
+        source, times = self.graph.channel(name).source, self.times.channels[name]
         late = next(
             interface.plan.late.get(name, 0)
             for interface, _ in self.top.nodes
-            if interface.node.name == channel.source
+            if interface.node.name == source
         )
-        tokens = most_tokens(self.graph, channel)
-        capacity = times.capacity if tokens is None else max(1, min(times.capacity, tokens))
-        return fifo_cells(self.widths[name], capacity, times.latency, late)
+        fills = name not in self.top.never_full
+        return fifo_cells(self.widths[name], self.top.capacity(name), times.latency, late, fills)
 
 
 def _parameters_of_one(array: ast.HardwareModule, module: str) -> dict[str, int]:

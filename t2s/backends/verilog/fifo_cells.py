@@ -25,23 +25,32 @@ counters are carry cells."""
 _LONG_CONTROL = {4: 36, 5: 28, 6: 28, 7: 28}
 """The same for longer counters, by the bits of a pointer."""
 
+_ROOM = {2: 3, 3: 6, 4: 12}
+_ROOM_OF_LONG = 13
+"""Tables of those for the counter of what is held, by its bits."""
 
-def fifo_cells(width: int, capacity: int, latency: int, late: int) -> Logic:
-    """The cells of a FIFO whose values come ``late`` cycles after their push."""
+
+def fifo_cells(width: int, capacity: int, latency: int, late: int, fills: bool = True) -> Logic:
+    """The cells of a FIFO whose values come ``late`` cycles after their push.
+
+    One that never ``fills`` counts what can be taken, but not what is held.
+    """
     travels = latency - 1 + width * (latency - 1 - late)
     if capacity == 1:
         # flags `held`, `valid`, and the enable of the register
-        return Logic(luts=3, flip_flops=width + 2 + travels)
+        return Logic(luts=3 if fills else 1, flip_flops=width + (2 if fills else 1) + travels)
     if capacity == 2 and latency == 1:
         # a choice for each bit of the first register
-        return Logic(luts=width + 6, flip_flops=2 * width + 2)
+        return Logic(luts=width + (6 if fills else 5), flip_flops=2 * width + 2)
     pointer, counter = (capacity - 1).bit_length(), capacity.bit_length()
     rows = 1 << pointer
     control = 2 * counter + 2 * pointer + 2 + travels
-    cells = sum(
-        number * ((bits + 1) // 2) for number, bits in ((4, counter), (2, pointer)) if bits > 4
-    )
+    adders = ((4 if fills else 2, counter), (2, pointer))
+    cells = sum(number * ((bits + 1) // 2) for number, bits in adders if bits > 4)
     tables = _CONTROL.get((counter, pointer)) or _LONG_CONTROL.get(pointer, 36)
+    if not fills:
+        tables -= _ROOM.get(counter, _ROOM_OF_LONG)
+        control -= counter + 1
     if rows * width < _LEAST_RAM_BITS or (rows == 2 and width < 10):
         chosen = width * (1 if rows == 2 else rows)
         return Logic(

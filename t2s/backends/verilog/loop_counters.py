@@ -78,7 +78,7 @@ class NestCounters:
     """Writes the block that computes the next iteration, or in reset the first one.
 
     ``present`` and ``coming`` write bounds over the counters of the present and of the next
-    iteration.
+    iteration.  ``reset`` is ``None`` if the registers themselves begin with the first iteration.
     """
 
     loops: Sequence[Loop]
@@ -86,7 +86,7 @@ class NestCounters:
     names: CounterNames
     present: ExpressionWriter
     coming: ExpressionWriter
-    reset: TargetExpression
+    reset: TargetExpression | None
 
     def simple(self) -> tuple[TargetStatement, ...]:
         """The innermost loop that is not at its end advances, and those inside of it restart.
@@ -94,6 +94,9 @@ class NestCounters:
         No loop of the nest is empty, or all of it is.
         """
         names = self.names
+        kept = (*self._kept(), ast.put(names.finishes, Name(name=names.finished)))
+        if self.reset is None:
+            return (*kept, *self._step())
         start = [self._restart(at) for at in range(len(self.loops))]
         empty = [
             Binary(operator="<=", left=self.coming.index(loop.extent), right=number(0))
@@ -101,6 +104,11 @@ class NestCounters:
             if not (isinstance(loop.extent, Const) and loop.extent.value > 0)
         ]
         start.append(ast.put(names.finishes, ast.either(*empty)))
+        return (*kept, If(condition=self.reset, then=tuple(start), otherwise=self._step()))
+
+    def _step(self) -> tuple[TargetStatement, ...]:
+        """From an iteration to the next one."""
+        names = self.names
         step: tuple[TargetStatement, ...] = (ast.put(names.finishes, ast.TRUE),)
         for at, loop in enumerate(self.loops):
             last = self.present.index(simplify(loop.minimum + loop.extent - 1))
@@ -108,11 +116,7 @@ class NestCounters:
             then = (self._advance(at, names.now[at]), *(self._restart(level) for level in inside))
             more = Binary(operator="!=", left=self.present.index(_index(loop)), right=last)
             step = (If(condition=more, then=then, otherwise=step),)
-        return (
-            *self._kept(),
-            ast.put(names.finishes, Name(name=names.finished)),
-            If(condition=self.reset, then=tuple(start), otherwise=step),
-        )
+        return step
 
     def _restart(self, at: int) -> TargetStatement:
         minimum = self.coming.index(self.loops[at].minimum)
@@ -133,6 +137,7 @@ class NestCounters:
 
     def searching(self, steps: int) -> tuple[TargetStatement, ...]:
         """The same for nests with empty loops: at most ``steps`` steps up and down the nest."""
+        assert self.reset is not None
         names, depth = self.names, len(self.loops)
         level = Name(name=names.level)
         body: tuple[TargetStatement, ...] = ()

@@ -8,7 +8,7 @@ cycle; the pipeline registers of operators are part of the channels behind them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from t2s.backends.text.expressions import (
@@ -28,7 +28,8 @@ from t2s.backends.verilog.datapath import Datapath, Names
 from t2s.backends.verilog.expressions import ExpressionWriter, flat, product, times
 from t2s.backends.verilog.interfaces import Interface, parameters_of_space, ports_of_one
 from t2s.backends.verilog.loop_counters import CounterNames, NestCounters, counters_of
-from t2s.core.expr import Expr, index_names
+from t2s.core.expr import Const, Expr, Index, index_names, simplify
+from t2s.core.walk import Term, rewrite
 from t2s.graph.body import Load, Receive, Send
 from t2s.graph.nodes import PEArray
 
@@ -43,7 +44,11 @@ class _StoreRequest:
 
 
 class PEModule:
-    """Builds the module."""
+    """Builds the module.
+
+    Channels that are ``never_full`` make no firing wait.  With ``ends_with_tokens`` there is none
+    behind the last one, since each takes a token.
+    """
 
     def __init__(
         self,
@@ -52,8 +57,12 @@ class PEModule:
         space: Mapping[str, str],
         nest: CountedNest,
         name: str,
+        *,
+        never_full: Collection[str] = (),
+        ends_with_tokens: bool = False,
     ) -> None:
         self.interface, self.node, self.nest, self.name = interface, node, nest, name
+        self.never_full, self.ends_with_tokens = never_full, ends_with_tokens
         fresh = interface.identifiers.fresh
         self.space = space
         self.registers = counters_of(node, nest.search > 0)
@@ -92,7 +101,8 @@ class PEModule:
             for loop, register in zip(node.loops, self.registers, strict=True)
         }
         self.datapath = Datapath(interface, node, present, counters, self.needs)
-        self.ahead: list[tuple[str, str]] = []
+        self.ahead: list[tuple[str, str, TargetExpression]] = []
+        self.first = _first_iteration(node)
 
     def _indices(self, names: Mapping[str, str]) -> dict[str, TargetExpression]:
         """The values of loop indices, in registers of these names."""
@@ -138,7 +148,7 @@ class PEModule:
             names=names,
             present=self.control,
             coming=self.coming,
-            reset=Name(name=port.RESET),
+            reset=Name(name=port.RESET) if self.first is None else None,
         )
         if not self.nest.search:
             return [*items, ast.AlwaysComb(body=self._whole(counters.simple()))]
@@ -180,7 +190,7 @@ class PEModule:
             whether = self.coming.scalar(condition)
             block = (*self.coming.take_before(), ast.put(coming, whether))
             ahead.extend((ast.variable(coming), ast.AlwaysComb(body=block)))
-            self.ahead.append((target, coming))
+            self.ahead.append((target, coming, self._at_first(condition, target, ahead)))
 
         def set_whether(target: str, condition: Expr | None) -> None:
             whether = self._condition(condition)
@@ -235,13 +245,36 @@ class PEModule:
         now = [ast.AlwaysComb(body=tuple(body))] if body else []
         return [heading, *items, *ahead, *now]
 
+    def _at_first(self, condition: Expr, target: str, items: list[ast.Item]) -> TargetExpression:
+        """What a condition is in the first iteration; ``items`` get what that needs."""
+        if self.first is None:
+            return ast.FALSE
+        first = self.first
+
+        def rule(term: Term) -> Term | None:
+            return first.get(term.name) if isinstance(term, Index) else None
+
+        begun = self.control.scalar(simplify(rewrite(condition, rule)))
+        before = self.control.take_before()
+        if not before:
+            return begun
+        at_first = self.interface.identifiers.fresh(f"first_{target}")
+        items += [
+            ast.variable(at_first),
+            ast.AlwaysComb(body=(*before, ast.put(at_first, begun))),
+        ]
+        return Name(name=at_first)
+
     def _firing(self) -> list[ast.Item]:
-        conditions: list[TargetExpression] = [ast.negation(Name(name=port.FINISHED))]
+        conditions: list[TargetExpression] = []
+        if not self.ends_with_tokens:
+            conditions.append(ast.negation(Name(name=port.FINISHED)))
         conditions += self.cooldown.conditions()
         for taking in self.interface.taking:
             conditions.append(_unless(self.needs.get(taking.channel.name), taking.valid))
         for sending in self.interface.sending:
-            conditions.append(_unless(self.offers.get(sending.channel.name), sending.space))
+            if sending.channel.name not in self.never_full:
+                conditions.append(_unless(self.offers.get(sending.channel.name), sending.space))
         items: list[ast.Item] = [ast.Heading(text="firing"), *self.cooldown.declarations()]
         fires = Name(name=port.FIRES)
         if self.interface.memory:
@@ -297,18 +330,39 @@ class PEModule:
             for now, after in zip(names.now, names.after, strict=True)
         ]
         moves.append(ast.put(names.finished, Name(name=names.finishes), clocked=True))
-        moves += [ast.put(now, Name(name=after), clocked=True) for now, after in self.ahead]
-        body: list[TargetStatement] = [
-            If(condition=ast.either(reset, fires), then=tuple(moves)),
-            *self.cooldown.updates(fires),
-        ]
+        moves += [ast.put(now, Name(name=after), clocked=True) for now, after, _ in self.ahead]
+        if self.first is None:
+            advance = If(condition=ast.either(reset, fires), then=tuple(moves))
+        else:
+            begins = zip(names.now, self.first.values(), strict=True)
+            start = [ast.put(now, self.control.index(low), clocked=True) for now, low in begins]
+            start.append(ast.put(names.finished, ast.FALSE, clocked=True))
+            start += [ast.put(now, first, clocked=True) for now, _, first in self.ahead]
+            then = (If(condition=fires, then=tuple(moves)),)
+            advance = If(condition=reset, then=tuple(start), otherwise=then)
+        body: list[TargetStatement] = [advance, *self.cooldown.updates(fires)]
         body += self.datapath.updates()
         pipeline = self.datapath.pipeline
         body += pipeline.moves
-        start = (*self.cooldown.resets(), *self.datapath.resets(), *pipeline.resets)
-        if start:
-            body.append(If(condition=reset, then=start))
+        resets = (*self.cooldown.resets(), *self.datapath.resets(), *pipeline.resets)
+        if resets:
+            body.append(If(condition=reset, then=resets))
         return [ast.Heading(text="what a firing leaves behind"), ast.AlwaysFF(body=tuple(body))]
+
+
+def _first_iteration(node: PEArray) -> dict[str, Expr] | None:
+    """The indices of the first iteration, where they are the same whatever comes.
+
+    Registers that begin with constants take no logic for their reset.
+    """
+    first: dict[str, Expr] = {}
+    for loop in node.loops:
+        match loop.minimum, loop.extent:
+            case Const() as low, Const(value=count) if count > 0:
+                first[loop.name] = low
+            case _:
+                return None
+    return first
 
 
 def _unless(condition: str | None, signal: str) -> TargetExpression:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from t2s.backends.base import ChannelTimes, DeviceTimes
 from t2s.backends.text.expressions import (
@@ -17,7 +17,7 @@ from t2s.backends.verilog.data_types import bits_of, signal_names
 from t2s.backends.verilog.interfaces import FAULT_TYPE, Interface, interface_of, token_bits
 from t2s.backends.verilog.limits import Bounds
 from t2s.backends.verilog.stages import AT_ONCE, plan_of
-from t2s.backends.verilog.storage import most_tokens
+from t2s.backends.verilog.storage import Counts, most_tokens, tokens_sent
 from t2s.backends.verilog.technology import GENERIC, Technology
 from t2s.graph.graph import Channel, Graph
 from t2s.graph.nodes import Machine
@@ -98,6 +98,7 @@ class Top:
 
     ``constants`` are the times of the device for which the design is built; ``None`` makes them
     inputs.  ``chip`` is the module that starts the design, with ports ``start`` and ``done``.
+    ``sent`` has the most tokens that each element of a channel gets, if times are constants.
     """
 
     graph: Graph
@@ -110,6 +111,22 @@ class Top:
     channels: tuple[tuple[Channel, ChannelNames], ...]
     parameters: tuple[str, ...]
     identifiers: Identifiers
+    sent: Mapping[str, Counts | None] = field(default_factory=dict)
+
+    def capacity(self, channel: str) -> int:
+        """The tokens that an element of a channel has to hold, with constant times."""
+        assert self.constants is not None
+        capacity, most = self.constants.channels[channel].capacity, most_tokens(self.sent[channel])
+        return capacity if most is None else max(1, min(capacity, most))
+
+    @property
+    def never_full(self) -> frozenset[str]:
+        """The channels that have room for all tokens that they ever get."""
+        if self.constants is None:
+            return frozenset()
+        times = self.constants.channels
+        most = {name: most_tokens(sent) for name, sent in self.sent.items()}
+        return frozenset(n for n, m in most.items() if m is not None and m <= times[n].capacity)
 
     @property
     def ports(self) -> tuple[ast.ModulePort, ...]:
@@ -203,6 +220,7 @@ def top_of(
             for interface in interfaces
         ),
         identifiers=identifiers,
+        sent={} if constants is None else {c.name: tokens_sent(graph, c) for c in graph.channels},
     )
 
 
@@ -315,9 +333,8 @@ def _fifos(channel: Channel, names: ChannelNames, bound: ChannelTimes, top: Top)
             for interface, _ in top.nodes
             if interface.node.name == channel.source
         )
-        tokens = most_tokens(top.graph, channel)
-        capacity = times.capacity if tokens is None else max(1, min(times.capacity, tokens))
-        sizes = {"LATENCY": times.latency, "CAPACITY": capacity, "LATE": late}
+        sizes = {"LATENCY": times.latency, "CAPACITY": top.capacity(channel.name), "LATE": late}
+        sizes |= {"FILLS": 0} if channel.name in top.never_full else {}
     instance = ast.Instance(
         module="adjustable_fifo" if constants is None else "fifo",
         name="one",

@@ -3,12 +3,14 @@
 // `push` says that a token is sent, and takes a slot.  Its value comes LATE cycles after it, out of
 // the pipeline of the sender, and is a valid token LATENCY cycles after the push: what is between
 // are registers here.  A slot that is popped has space in the next cycle.  `space` and `valid` are
-// registers, so that no path leads from one end to the other.
+// registers, so that no path leads from one end to the other.  Without FILLS no more than CAPACITY
+// tokens ever come, so that there always is space.
 module fifo #(
   parameter int WIDTH = 32,
   parameter int CAPACITY = 2,
   parameter int LATENCY = 1,
-  parameter int LATE = 0
+  parameter int LATE = 0,
+  parameter bit FILLS = 1
 ) (
   input logic clock,
   input logic reset,
@@ -31,7 +33,8 @@ module fifo #(
     logic [LATENCY-2:0] traveling;  // bit n: a value was pushed n + 1 cycles ago
     assign arriving = traveling[LATENCY-2];
     always_ff @(posedge clock) begin
-      traveling <= reset ? '0 : (LATENCY - 1)'({traveling, push});
+      if (reset) traveling <= '0;
+      else traveling <= (LATENCY - 1)'({traveling, push});
     end
   end
   if (DELAY == 0) begin : in_time
@@ -47,19 +50,29 @@ module fifo #(
 
   if (CAPACITY == 1) begin : single
     logic held;
-    assign space = !held;
+    assign space = !FILLS || !held;
     always_ff @(posedge clock) begin
-      held <= !reset && (held ? !pop : push);
-      valid <= !reset && (valid ? !pop : arriving);
+      if (reset) begin
+        held <= 1'b0;
+        valid <= 1'b0;
+      end else begin
+        held <= held ? !pop : push;
+        valid <= valid ? !pop : arriving;
+      end
       if (!valid) token <= arrived;
     end
   end else if (CAPACITY == 2 && LATENCY == 1) begin : pair
     logic more;  // there are two tokens
     logic [WIDTH-1:0] second;
-    assign space = !more;
+    assign space = !FILLS || !more;
     always_ff @(posedge clock) begin
-      valid <= !reset && (push || (valid && (more || !pop)));
-      more <= !reset && (more ? !pop : valid && push && !pop);
+      if (reset) begin
+        valid <= 1'b0;
+        more <= 1'b0;
+      end else begin
+        valid <= push || (valid && (more || !pop));
+        more <= more ? !pop : valid && push && !pop;
+      end
       if (!valid || pop) token <= more ? second : arrived;
       if (!more) second <= arrived;
     end
@@ -69,6 +82,8 @@ module fifo #(
     logic [WIDTH-1:0] slots [1 << INDEX];
     logic [INDEX-1:0] write_at, read_at;
     logic [COUNT-1:0] held, visible, next_held, next_visible;
+    logic room;
+    assign space = !FILLS || room;
     assign token = slots[read_at];
     always_comb begin
       // one adder each: what goes up and down in a cycle has two
@@ -82,14 +97,14 @@ module fifo #(
         visible <= '0;
         write_at <= '0;
         read_at <= '0;
-        space <= 1'b1;
+        room <= 1'b1;
         valid <= 1'b0;
       end else begin
         held <= next_held;
         visible <= next_visible;
         write_at <= write_at + INDEX'(arriving);
         read_at <= read_at + INDEX'(pop);
-        space <= next_held != COUNT'(CAPACITY);
+        room <= next_held != COUNT'(CAPACITY);
         valid <= next_visible != 0;
       end
     end
