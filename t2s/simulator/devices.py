@@ -428,19 +428,26 @@ _ECP5_LATENCIES = {
 }
 
 
-def _ecp5(kilo_luts: int, dsp_blocks: int, ram_blocks: int) -> Device:
-    """An ECP5 with its tensors in block RAM: latencies are the registers that a chip gets."""
+def _with_block_ram(
+    name: str, part: str, megahertz: int, dsp_blocks: int, ram_blocks: int, fabric: Fabric
+) -> Device:
+    """An FPGA with its tensors in block RAM: latencies are the registers that a chip gets."""
     return Device(
-        name=f"ecp5-{kilo_luts}k",
-        description=f"Lattice LFE5U-{kilo_luts}F with tensors in block RAM, 150 MHz",
-        clock_hz=150_000_000,
+        name=name,
+        description=f"{part} with tensors in block RAM, {megahertz} MHz",
+        clock_hz=megahertz * 1_000_000,
         operator_latencies=_ECP5_LATENCIES,
         load_latency=2,
         store_latency=1,
         dsp_blocks=dsp_blocks,
         ram_blocks=ram_blocks,
-        fabric=_ecp5_fabric(),
+        fabric=fabric,
     )
+
+
+def _ecp5(kilo_luts: int, dsp_blocks: int, ram_blocks: int) -> Device:
+    part = f"Lattice LFE5U-{kilo_luts}F"
+    return _with_block_ram(f"ecp5-{kilo_luts}k", part, 150, dsp_blocks, ram_blocks, _ecp5_fabric())
 
 
 def _gw2a_fabric() -> Fabric:
@@ -545,17 +552,7 @@ _ALL = (
     _ecp5(25, 28, 56),
     _ecp5(45, 72, 108),
     _ecp5(85, 156, 208),
-    Device(
-        name="gw2a-18",
-        description="Gowin GW2AR-18 with tensors in block RAM, 50 MHz",
-        clock_hz=50_000_000,
-        operator_latencies=_ECP5_LATENCIES,
-        load_latency=2,
-        store_latency=1,
-        dsp_blocks=48,
-        ram_blocks=46,
-        fabric=_gw2a_fabric(),
-    ),
+    _with_block_ram("gw2a-18", "Gowin GW2AR-18", 50, 48, 46, _gw2a_fabric()),
     *(_cgra(size) for size in (8, 16, 32)),
     _CAPSTAN,
     _TINY_TAPEOUT,
