@@ -21,6 +21,7 @@ def chip(
     part: Annotated[
         str | None, typer.Option(help="ecp5-25k, ecp5-45k or ecp5-85k, without a board")
     ] = None,
+    memory: Annotated[str, typer.Option(help="bram, wishbone or axi-stream")] = "bram",
     clock: Annotated[float, typer.Option(metavar="MHZ", help="what routing aims for")] = 150.0,
     placement: Annotated[int, typer.Option(help="the seed of the placement")] = 1,
     verify: Annotated[
@@ -41,6 +42,7 @@ def chip(
             design,
             part,
             inputs,
+            memory=memory,
             board=board,
             clock_mhz=clock,
             directory=out,

@@ -14,7 +14,6 @@ import numpy as np
 
 from t2s.backends.base import DeviceTimes, Unsupported
 from t2s.backends.text.expressions import (
-    Binary,
     If,
     Literal,
     Name,
@@ -113,10 +112,8 @@ class _Builder:
     ) -> None:
         self.top, self.memory = top, memory
         self._fresh = fresh = top.identifiers.fresh
-        self.ended, self.wrong, self.quiet = map(fresh, ("ended", "wrong", "quiet"))
-        self.around = Surroundings(
-            top, times, parameters, reset=port.RESET, done=self.ended, cycles=CYCLES
-        )
+        self.wrong = fresh("wrong")
+        self.around = Surroundings(top, times, parameters, reset=port.RESET, cycles=CYCLES)
         self.images: dict[str, str] = {}
         self.names: dict[tuple[str, int], str] = {}
         self.files = signal_names()
@@ -126,8 +123,6 @@ class _Builder:
         top = self.top
         module = self._fresh(f"{top.graph.name}_self_test")
         items = [
-            ast.variable(self.quiet, ast.Bits(width=self.around.drain.bit_length())),
-            ast.variable(self.ended),
             ast.variable(self.wrong),
             *self.around.chip(),
             ast.Heading(text="memory: a block RAM for each load unit, results for each store unit"),
@@ -252,23 +247,13 @@ class _Builder:
     def _end(self) -> Iterator[ast.Item]:
         """All is over when what fired last has been stored, compared and counted."""
         yield ast.AlwaysComb(body=tuple(any_of(self.wrong, self.judges)))
-        quiet = Name(name=self.quiet)
-        over = Binary(operator=">=", left=quiet, right=number(self.around.drain))
-        following = Binary(operator="+", left=quiet, right=number(1))
+        over = Name(name=self.around.over)
         yield ast.AlwaysFF(
             body=(
                 If(
                     condition=Name(name=port.RESET),
-                    then=(
-                        _later(self.quiet, number(0)),
-                        _later(DONE, ast.FALSE),
-                        _later(PASSED, ast.FALSE),
-                    ),
+                    then=(_later(DONE, ast.FALSE), _later(PASSED, ast.FALSE)),
                     otherwise=(
-                        If(
-                            condition=ast.both(Name(name=self.ended), ast.negation(over)),
-                            then=(_later(self.quiet, following),),
-                        ),
                         _later(DONE, over),
                         _later(PASSED, ast.both(over, ast.negation(Name(name=self.wrong)))),
                     ),

@@ -121,11 +121,9 @@ def packet(stream: Stream, memory: Array) -> list[int]:
 class _Builder:
     def __init__(self, top: Top, times: DeviceTimes, parameters: Mapping[str, Array]) -> None:
         self.top, self.parameters, self.fresh = top, parameters, top.identifiers.fresh
-        own = ("run", "rests", "done_all", "counted", "there_all")
-        self.run, self.rests, self.done, self.counted, self.there = map(self.fresh, own)
-        self.around = Surroundings(
-            top, times, parameters, reset=self.rests, done=self.done, cycles=self.counted
-        )
+        own = ("run", "rests", "counted", "there_all")
+        self.run, self.rests, self.counted, self.there = map(self.fresh, own)
+        self.around = Surroundings(top, times, parameters, reset=self.rests, cycles=self.counted)
         self.streams: list[Stream] = []
         self.ports: list[ast.ModulePort] = []
         self.waited_for: list[str] = []
@@ -134,7 +132,7 @@ class _Builder:
         module = self.fresh(f"{self.top.graph.name}_streams")
         units = [item for interface in self.top.nodes for item in self._units(*interface)]
         items = [
-            *(ast.variable(name) for name in (self.run, self.rests, self.done, self.there)),
+            *(ast.variable(name) for name in (self.run, self.rests, self.there)),
             ast.variable(self.counted, ast.WORD),
             ast.ContinuousAssignment(
                 target=Name(name=self.rests), value=ast.negation(Name(name=self.run))
@@ -172,12 +170,11 @@ class _Builder:
         yield ast.Instance(
             module="stream_run",
             name=self.fresh("runs"),
-            parameters=(("DRAIN", number(self.around.drain)),),
             connections=(
                 (port.CLOCK, Name(name=port.CLOCK)),
                 (port.RESET, Name(name=port.RESET)),
                 ("there", Name(name=self.there)),
-                ("done", Name(name=self.done)),
+                ("over", Name(name=self.around.over)),
                 ("counted", Name(name=self.counted)),
                 ("run", Name(name=self.run)),
                 ("cycles", Name(name="cycles")),

@@ -25,15 +25,15 @@ from t2s.backends.verilog.interfaces import Interface, StorePort
 from t2s.backends.verilog.top import NodeNames, Top
 from t2s.core.ops import Array
 
-LIBRARY = ("last_cycle.sv", "later_cycle.sv")
+LIBRARY = ("drained.sv", "last_cycle.sv", "later_cycle.sv")
 P = "p"
 
 
 class Surroundings:
     """The chip of a design and what counts its cycles, as items of a module around it.
 
-    ``reset`` is the signal that holds the chip; ``done`` and ``cycles`` are what the chip says and
-    how long its run has taken.  The module declares these three, and the ports of the chip.
+    ``reset`` is the signal that holds the chip, and ``cycles`` how long its run has taken, once
+    ``over`` is 1.  The module around it declares these two.
     """
 
     def __init__(
@@ -43,25 +43,22 @@ class Surroundings:
         parameters: Mapping[str, Array],
         *,
         reset: str,
-        done: str,
         cycles: str,
     ) -> None:
         self.top, self.times, self.parameters = top, times, parameters
-        self.reset, self.done, self.cycles = reset, done, cycles
+        self.reset, self.cycles = reset, cycles
         self._fresh = fresh = top.identifiers.fresh
+        self._done, self.over = map(fresh, ("ended", "over"))
         self._cycle, self._fired, self._last_firing = map(fresh, ("cycle", "fired", "last_firing"))
         self._stores: list[tuple[StorePort, str]] = []
-
-    @property
-    def drain(self) -> int:
-        """Cycles after ``done`` in which results are compared, and their cycles counted."""
-        return 4 * (2 + sum(len(interface.stores) for interface, _ in self.top.nodes))
 
     def chip(self) -> Iterator[ast.Item]:
         """The signals of the chip, and the chip itself, which starts with the end of its reset."""
         for each in self.top.ports:
             if each.variable.name not in (port.CLOCK, port.RESET):
                 yield ast.Declaration(variable=each.variable)
+        yield ast.variable(self._done)
+        yield ast.variable(self.over)
         yield ast.variable(self._cycle, ast.WORD)
         yield ast.variable(self._fired)
         yield ast.variable(self._last_firing, ast.WORD)
@@ -77,7 +74,20 @@ class Surroundings:
             connections=(
                 *((name, values.get(name, Name(name=name))) for name in ports),
                 (self.top.start, ast.TRUE),
-                (self.top.done, Name(name=self.done)),
+                (self.top.done, Name(name=self._done)),
+            ),
+        )
+        # results are compared, and their cycles counted, through registers of every store
+        stores = sum(len(interface.stores) for interface, _ in self.top.nodes)
+        yield ast.Instance(
+            module="drained",
+            name=self._fresh("drain"),
+            parameters=(("CYCLES", number(4 * (2 + stores))),),
+            connections=(
+                (port.CLOCK, Name(name=port.CLOCK)),
+                (port.RESET, Name(name=self.reset)),
+                ("done", Name(name=self._done)),
+                ("over", Name(name=self.over)),
             ),
         )
 

@@ -99,11 +99,8 @@ class _Builder:
         self.write, self.clear, self.host, self.value, self.conflict, self.result = map(
             self.fresh, names
         )
-        own = ("run", "rests", "done_all", "cycles")
-        self.run, self.rests, self.done, self.cycles = map(self.fresh, own)
-        self.around = Surroundings(
-            top, times, parameters, reset=self.rests, done=self.done, cycles=self.cycles
-        )
+        self.run, self.rests, self.cycles = map(self.fresh, ("run", "rests", "cycles"))
+        self.around = Surroundings(top, times, parameters, reset=self.rests, cycles=self.cycles)
         self.found: list[tuple[str, str, int]] = []
 
     def build(self) -> WishboneSlave:
@@ -145,7 +142,7 @@ class _Builder:
         )
 
     def _declarations(self) -> Iterator[ast.Item]:
-        for name in (self.write, self.clear, self.conflict, self.run, self.rests, self.done):
+        for name in (self.write, self.clear, self.conflict, self.run, self.rests):
             yield ast.variable(name)
         yield ast.variable(self.host, self.address)
         for name in (self.value, self.result, self.cycles):
@@ -161,7 +158,6 @@ class _Builder:
                 ("ADDRESS", number(self.address.width)),
                 ("INPUTS", number(self.inputs)),
                 ("ELEMENTS", number(self.elements)),
-                ("DRAIN", number(self.around.drain)),
             ),
             connections=(
                 *((name, Name(name=name)) for name in (port.CLOCK, port.RESET, *_BUS)),
@@ -172,7 +168,7 @@ class _Builder:
                 ("conflict", Name(name=self.conflict)),
                 ("result", Name(name=self.result)),
                 ("run", Name(name=self.run)),
-                ("done", Name(name=self.done)),
+                ("over", Name(name=self.around.over)),
                 ("cycles", Name(name=self.cycles)),
             ),
         )

@@ -72,21 +72,19 @@ module output_stream #(
   end
 endmodule
 
-// Begins a run when every stream has a word, and ends it DRAIN cycles after the design is done.
-module stream_run #(parameter int DRAIN = 16) (
+// Begins a run when every stream has a word, and ends it when the design's results are counted.
+module stream_run (
   input logic clock,
   input logic reset,
   input logic there,
-  input logic done,
+  input logic over,
   input logic [31:0] counted,
   output logic run,
   output logic [31:0] cycles
 );
-  logic [$clog2(DRAIN+1)-1:0] quiet;
   always_ff @(posedge clock) begin
-    quiet <= run && done ? quiet + 1'b1 : '0;
     if (!run) run <= there;
-    else if (int'(quiet) == DRAIN) begin
+    else if (over) begin
       run <= 1'b0;
       cycles <= counted;
     end

@@ -8,8 +8,7 @@
 module wishbone #(
   parameter int ADDRESS = 8,
   parameter int INPUTS = 1,
-  parameter int ELEMENTS = 2,
-  parameter int DRAIN = 16
+  parameter int ELEMENTS = 2
 ) (
   input logic clock,
   input logic reset,
@@ -31,7 +30,7 @@ module wishbone #(
   input logic [31:0] result,
   // the design: it is reset while it does not run
   output logic run,
-  input logic done,
+  input logic over,
   input logic [31:0] cycles
 );
   typedef enum logic [1:0] {IDLE, READ, CLEAR, RUN} state_t;
@@ -39,7 +38,6 @@ module wishbone #(
   logic finished;
   logic [1:0] waited;  // bit n: the address of a read has been there for n + 1 cycles
   logic [31:0] taken;
-  logic [$clog2(DRAIN+1)-1:0] quiet;
   logic request, element, whole, writable, readable;
   assign request = wb_cyc && wb_stb && !wb_ack && !wb_err;
   assign element = wb_adr[ADDRESS];
@@ -89,15 +87,11 @@ module wishbone #(
     if (state == CLEAR) begin
       address <= address + 1'b1;
       if (address == ADDRESS'(ELEMENTS - 1)) state <= RUN;
-      quiet <= '0;
     end
-    if (state == RUN && done) begin
-      quiet <= quiet + 1'b1;
-      if (quiet == $bits(quiet)'(DRAIN)) begin
-        state <= IDLE;
-        taken <= cycles;
-        finished <= 1'b1;
-      end
+    if (state == RUN && over) begin
+      state <= IDLE;
+      taken <= cycles;
+      finished <= 1'b1;
     end
     if (reset) begin
       state <= IDLE;
