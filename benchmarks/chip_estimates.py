@@ -55,7 +55,7 @@ def synthesized(graph: Graph) -> Logic:
         for name, text in files.items():
             (folder / name).write_text(text, encoding="utf-8")
         read = f"read_slang --top {top} {' '.join(files)}"
-        passes = [read, f"{PART.family.synthesis} -top {top}", "tee -q -o cells.json stat -json"]
+        passes = [read, *PART.family.synthesis_of(top), "tee -q -o cells.json stat -json"]
         run_yosys(passes, folder, 900)
         text = (folder / "cells.json").read_text(encoding="utf-8")
     cells: Mapping[str, int] = json.loads(text[text.index("{") :])["design"]["num_cells_by_type"]

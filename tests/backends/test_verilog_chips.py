@@ -102,7 +102,7 @@ def test_an_array_on_a_chip(golden: Golden) -> None:
 
 
 def test_files_of_a_chip() -> None:
-    library = ["fifo.sv", "delay.sv", "multiply.sv", "accumulate.sv"]
+    library = ["fifo.sv", "delay.sv", "reduction.sv", "multiply.sv", "accumulate.sv"]
     nodes = ["A_load.sv", "B_load.sv", "C.sv", "C_store.sv", "top.sv", "chip.sv"]
     assert list(files(GENERIC)) == ["operators.sv", *library, *nodes]
     assert list(files()) == ["operators.sv", "ecp5_primitives.sv", *library, *nodes]
@@ -203,7 +203,43 @@ def test_how_many_tokens_are_ever_sent() -> None:
     assert sent_by(designs.triangular(4)) == {"x_in": [10], "out": [4]}
     assert most_tokens(None) is None
     top = files()["top.sv"]
-    assert "fifo #(.WIDTH(32), .LATENCY(5), .CAPACITY(1), .LATE(4)) one" in top
+    assert "fifo #(.WIDTH(32), .LATENCY(5), .CAPACITY(1), .LATE(4), .FILLS(0)) one" in top
+
+
+def test_tokens_of_elements_that_several_pes_send_to() -> None:
+    graph = designs.serial_feeder(pes=4, block=3, rounds=2)
+    shared = replace(graph.channel("out"), source_index=(const(0),), shape=(1,))
+    sent = tokens_sent(graph, shared)
+    assert sent is not None
+    assert sent.tolist() == [4 * 3 * 2]
+
+
+def test_firings_wait_for_nothing_that_never_comes() -> None:
+    text = files()
+
+    def waits_for(name: str) -> str:
+        start = text[name].index("  // firing")
+        return text[name][start : text[name].index(";", start)]
+
+    # a token is taken in each firing, and the only one that is sent has room
+    assert "finished" not in waits_for("C.sv")
+    assert "C_to_C_store_space" not in waits_for("C.sv")
+    assert "A_along_j_space" in waits_for("C.sv")
+    assert "!finished" in waits_for("A_load.sv")
+    assert "finished" not in waits_for("C_store.sv")
+
+
+def test_a_sender_of_more_than_is_taken_does_not_end_its_receiver() -> None:
+    graph = designs.serial_feeder(pes=2, block=3, rounds=2)
+    feeder = graph.node("feeder")
+    assert isinstance(feeder, PEArray)
+    longer = (replace(feeder.loops[0], extent=const(3)), *feeder.loops[1:])
+    nodes = tuple(replace(n, loops=longer) if n is feeder else n for n in graph.nodes)
+    x, y = graph.tensors
+    more = replace(graph, nodes=nodes, tensors=(replace(x, shape=(3, *x.shape[1:])), y))
+    for each, waits in ((graph, False), (more, True)):
+        text = chip_files(each, times_of(each), GENERIC)["array.sv"]
+        assert ("!finished" in text) == waits
 
 
 # --------------------------------------------------------------------------------------- stages

@@ -24,6 +24,7 @@ from t2s.backends.text.expressions import (
 )
 from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.gates import NS_OF_PRODUCT, ONE, ZERO, Gates, Literals, significant
+from t2s.backends.verilog.reductions import levels_of
 from t2s.core.logic import Logic
 
 WORD_BITS = 32
@@ -228,6 +229,14 @@ class ModuleCells:
             case "delay":
                 self.roots += self.bits(connections["now"])
                 self.flip_flops += parameters["WIDTH"] * parameters["CYCLES"]
+            case "reduction":
+                below = self._read(connections["holds"])
+                for groups in levels_of(parameters["COUNT"]):
+                    together = range(0, 4 * groups, 4)
+                    self.roots += [self.gates.all_of(below[at : at + 4]) for at in together]
+                    self.flip_flops += groups
+                    below = self.gates.incoming(groups)
+                self.flip_flops += parameters["DEPTH"] - len(levels_of(parameters["COUNT"]))
             case name:
                 raise NotCounted(name)
 

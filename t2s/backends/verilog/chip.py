@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from t2s.backends.base import DeviceTimes, Unsupported
-from t2s.backends.text.expressions import If, Name, TargetExpression, TargetStatement, number
+from t2s.backends.text.expressions import If, Name, TargetExpression, number
 from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.float_operators import not_available
+from t2s.backends.verilog.reductions import reduction
 from t2s.backends.verilog.top import MOST_TOKENS, Top
 from t2s.core.walk import walk
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import Machine, Node, Search
-
-AT = "at"
 
 
 def chip_module(top: Top) -> ast.HardwareModule:
@@ -29,12 +28,7 @@ def chip_module(top: Top) -> ast.HardwareModule:
     drained = max(
         (store.stage for interface, _ in top.nodes for store in interface.stores), default=0
     )
-    conditions: list[TargetStatement] = [ast.put(ended, ast.negation(Name(name=rests)))]
-    for interface, names in top.nodes:
-        finished = ast.element(names.finished, Name(name=AT))
-        runs = If(condition=ast.negation(finished), then=(ast.put(ended, ast.FALSE),))
-        count = interface.node.place_count
-        conditions.append(ast.UnrolledFor(variable=AT, count=count, body=(runs,)))
+    finished = [(names.finished, interface.node.place_count) for interface, names in top.nodes]
     connections: list[tuple[str, TargetExpression]] = [
         (p.variable.name, Name(name=p.variable.name)) for p in top.ports
     ]
@@ -58,7 +52,7 @@ def chip_module(top: Top) -> ast.HardwareModule:
             )
         ),
         ast.Instance(module=top.module, name=fresh("design"), connections=tuple(connections)),
-        ast.AlwaysComb(body=tuple(conditions)),
+        *reduction(fresh, ended, finished, rests, every=True),
     ]
     done = Name(name=top.done)
     if drained:

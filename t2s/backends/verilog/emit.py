@@ -97,7 +97,8 @@ def chip_files(graph: Graph, times: DeviceTimes, technology: Technology) -> Mapp
 
 def _library(graph: Graph, technology: Technology) -> dict[str, str]:
     """The modules of the library that a chip has."""
-    files = {name: library_text(name) for name in (*technology.primitives, "fifo.sv", "delay.sv")}
+    modules = ("fifo.sv", "delay.sv", "reduction.sv")
+    files = {name: library_text(name) for name in (*technology.primitives, *modules)}
     files |= {name: library_text(place) for name, place in technology.library.items()}
     computes = any(
         isinstance(term, Expr) and float_module(term) is not None

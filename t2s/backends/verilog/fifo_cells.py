@@ -41,7 +41,7 @@ def fifo_cells(width: int, capacity: int, latency: int, late: int, fills: bool =
         return Logic(luts=3 if fills else 1, flip_flops=width + (2 if fills else 1) + travels)
     if capacity == 2 and latency == 1:
         # a choice for each bit of the first register
-        return Logic(luts=width + (6 if fills else 5), flip_flops=2 * width + 2)
+        return Logic(luts=width + (4 if fills else 3), flip_flops=2 * width + 2)
     pointer, counter = (capacity - 1).bit_length(), capacity.bit_length()
     rows = 1 << pointer
     control = 2 * counter + 2 * pointer + 2 + travels

@@ -198,6 +198,7 @@ class Gates:
         number = (number + sum(minus for _, minus in words)) % (1 << length)
         if number:
             waiting.append([number >> at & 1 for at in range(length)])
+        waiting = _packed(waiting)
         deep = False
         while len(waiting) > 2:
             a, b, c = waiting[:3]
@@ -355,11 +356,20 @@ class Gates:
             for literal in inputs:
                 uses[literal >> 1] += 1
         cuts: list[frozenset[int]] = []
-        for inputs in self.inputs:
+        leaves: list[frozenset[int] | None] = []  # all that a node depends on, if a table has room
+        for at, inputs in enumerate(self.inputs):
             if not inputs:
                 cuts.append(frozenset())
+                leaves.append(frozenset((at,)) if at else frozenset())
                 continue
             nodes = {literal >> 1 for literal in inputs}
+            below = [leaves[node] for node in nodes]
+            whole = frozenset[int]().union(*(each or () for each in below))
+            if None not in below and len(whole) <= LUT_INPUTS:
+                leaves.append(whole)
+                cuts.append(whole)
+                continue
+            leaves.append(None)
             cut = frozenset(nodes)
             inner = [node for node in nodes if cuts[node]]
             inner.sort(key=lambda node: (uses[node] > 1, len(cuts[node]), node))
@@ -369,6 +379,24 @@ class Gates:
                     cut = wider
             cuts.append(cut)
         return cuts
+
+
+def _packed(words: Sequence[Literals]) -> list[Literals]:
+    """Words of the same sum, as few as the most bits that are at one place.
+
+    A bit that is at a place twice is at the next one.
+    """
+    columns: list[list[int]] = [[] for _ in words[0]] if words else []
+    for word in words:
+        for at, bit in enumerate(word):
+            while at < len(columns) and bit != ZERO:
+                if bit not in columns[at]:
+                    columns[at].append(bit)
+                    break
+                columns[at].remove(bit)
+                at += 1
+    rows = range(max(map(len, columns), default=0))
+    return [[bits[row] if row < len(bits) else ZERO for bits in columns] for row in rows]
 
 
 def significant(word: Sequence[int]) -> int:

@@ -28,7 +28,8 @@ MOST_TOKENS = 1 << 16
 """Room of an emitted FIFO at most, in tokens; one that takes more than that fails."""
 
 LIBRARY = (
-    *("fifo", "adjustable_fifo", "delay", "multiply", "accumulate", "CCU2C", "MULT18X18D"),
+    *("fifo", "adjustable_fifo", "delay", "reduction", "multiply", "accumulate"),
+    *("CCU2C", "MULT18X18D"),
     *("operators", "floats", "stalls", "testbench", "top", "chip", "ecp5_primitives"),
     *("float_parts", "float_add", "float_multiply", "float_round", "leading_zeros"),
     *("optional_register", "pipeline_registers"),

@@ -35,10 +35,7 @@ module C_pe (
   always_comb begin
     next_k = k;
     finishes = finished;
-    if (reset) begin
-      next_k = 0;
-      finishes = 1'b0;
-    end else if ($signed(32'(k)) != 4) begin
+    if ($signed(32'(k)) != 4) begin
       next_k = 3'(k + 1);
     end else begin
       finishes = 1'b1;
@@ -53,13 +50,7 @@ module C_pe (
   end
 
   // firing
-  assign fires =
-    !finished
-    && A_load_to_C_valid
-    && B_load_to_C_valid
-    && A_along_j_space
-    && B_along_i_space
-    && (!sends_C_to_C_store || C_to_C_store_space);
+  assign fires = A_load_to_C_valid && B_load_to_C_valid && A_along_j_space && B_along_i_space;
   assign A_load_to_C_pop = fires;
   assign B_load_to_C_pop = fires;
   assign A_along_j_push = fires;
@@ -116,7 +107,11 @@ module C_pe (
 
   // what a firing leaves behind
   always_ff @(posedge clock) begin
-    if (reset || fires) begin
+    if (reset) begin
+      k <= 0;
+      finished <= 1'b0;
+      sends_C_to_C_store <= 1'b0;
+    end else if (fires) begin
       k <= next_k;
       finished <= finishes;
       sends_C_to_C_store <= coming_sends_C_to_C_store;
@@ -173,10 +168,7 @@ module C_pe_2 (
   always_comb begin
     next_k = k;
     finishes = finished;
-    if (reset) begin
-      next_k = 0;
-      finishes = 1'b0;
-    end else if ($signed(32'(k)) != 4) begin
+    if ($signed(32'(k)) != 4) begin
       next_k = 3'(k + 1);
     end else begin
       finishes = 1'b1;
@@ -191,12 +183,7 @@ module C_pe_2 (
   end
 
   // firing
-  assign fires =
-    !finished
-    && A_along_j_valid
-    && B_load_to_C_valid
-    && B_along_i_space
-    && (!sends_C_to_C_store || C_to_C_store_space);
+  assign fires = A_along_j_valid && B_load_to_C_valid && B_along_i_space;
   assign A_along_j_pop = fires;
   assign B_load_to_C_pop = fires;
   assign B_along_i_push = fires;
@@ -251,7 +238,11 @@ module C_pe_2 (
 
   // what a firing leaves behind
   always_ff @(posedge clock) begin
-    if (reset || fires) begin
+    if (reset) begin
+      k <= 0;
+      finished <= 1'b0;
+      sends_C_to_C_store <= 1'b0;
+    end else if (fires) begin
       k <= next_k;
       finished <= finishes;
       sends_C_to_C_store <= coming_sends_C_to_C_store;
@@ -308,10 +299,7 @@ module C_pe_3 (
   always_comb begin
     next_k = k;
     finishes = finished;
-    if (reset) begin
-      next_k = 0;
-      finishes = 1'b0;
-    end else if ($signed(32'(k)) != 4) begin
+    if ($signed(32'(k)) != 4) begin
       next_k = 3'(k + 1);
     end else begin
       finishes = 1'b1;
@@ -326,12 +314,7 @@ module C_pe_3 (
   end
 
   // firing
-  assign fires =
-    !finished
-    && A_load_to_C_valid
-    && B_along_i_valid
-    && A_along_j_space
-    && (!sends_C_to_C_store || C_to_C_store_space);
+  assign fires = A_load_to_C_valid && B_along_i_valid && A_along_j_space;
   assign A_load_to_C_pop = fires;
   assign B_along_i_pop = fires;
   assign A_along_j_push = fires;
@@ -386,7 +369,11 @@ module C_pe_3 (
 
   // what a firing leaves behind
   always_ff @(posedge clock) begin
-    if (reset || fires) begin
+    if (reset) begin
+      k <= 0;
+      finished <= 1'b0;
+      sends_C_to_C_store <= 1'b0;
+    end else if (fires) begin
       k <= next_k;
       finished <= finishes;
       sends_C_to_C_store <= coming_sends_C_to_C_store;
@@ -440,10 +427,7 @@ module C_pe_4 (
   always_comb begin
     next_k = k;
     finishes = finished;
-    if (reset) begin
-      next_k = 0;
-      finishes = 1'b0;
-    end else if ($signed(32'(k)) != 4) begin
+    if ($signed(32'(k)) != 4) begin
       next_k = 3'(k + 1);
     end else begin
       finishes = 1'b1;
@@ -458,11 +442,7 @@ module C_pe_4 (
   end
 
   // firing
-  assign fires =
-    !finished
-    && A_along_j_valid
-    && B_along_i_valid
-    && (!sends_C_to_C_store || C_to_C_store_space);
+  assign fires = A_along_j_valid && B_along_i_valid;
   assign A_along_j_pop = fires;
   assign B_along_i_pop = fires;
   assign C_to_C_store_push = fires && sends_C_to_C_store;
@@ -515,7 +495,11 @@ module C_pe_4 (
 
   // what a firing leaves behind
   always_ff @(posedge clock) begin
-    if (reset || fires) begin
+    if (reset) begin
+      k <= 0;
+      finished <= 1'b0;
+      sends_C_to_C_store <= 1'b0;
+    end else if (fires) begin
       k <= next_k;
       finished <= finishes;
       sends_C_to_C_store <= coming_sends_C_to_C_store;
@@ -731,7 +715,7 @@ module C_top (
   logic C_to_C_store_valid [4];
   logic signed [31:0] C_to_C_store_token [4];
   for (genvar at = 0; at < 4; at++) begin : C_to_C_store_fifos
-    fifo #(.WIDTH(32), .LATENCY(5), .CAPACITY(1), .LATE(4)) one (
+    fifo #(.WIDTH(32), .LATENCY(5), .CAPACITY(1), .LATE(4), .FILLS(0)) one (
       .clock,
       .reset,
       .push(C_to_C_store_push[at]),
@@ -926,28 +910,38 @@ module C_chip (
     .C_store_C_write_address,
     .C_store_C_write_data
   );
-  always_comb begin
-    ended = !rests;
-    for (int at = 0; at < 2; at++) begin
-      if (!A_load_finished[at]) begin
-        ended = 1'b0;
-      end
-    end
-    for (int at = 0; at < 2; at++) begin
-      if (!B_load_finished[at]) begin
-        ended = 1'b0;
-      end
-    end
-    for (int at = 0; at < 4; at++) begin
-      if (!C_finished[at]) begin
-        ended = 1'b0;
-      end
-    end
-    for (int at = 0; at < 4; at++) begin
-      if (!C_store_finished[at]) begin
-        ended = 1'b0;
-      end
-    end
-  end
+  logic A_load_finished_together;
+  reduction #(.COUNT(2), .DEPTH(1), .EVERY(1)) A_load_finished_together_tree (
+    .clock,
+    .reset(rests),
+    .holds(A_load_finished),
+    .found(A_load_finished_together)
+  );
+  logic B_load_finished_together;
+  reduction #(.COUNT(2), .DEPTH(1), .EVERY(1)) B_load_finished_together_tree (
+    .clock,
+    .reset(rests),
+    .holds(B_load_finished),
+    .found(B_load_finished_together)
+  );
+  logic C_finished_together;
+  reduction #(.COUNT(4), .DEPTH(1), .EVERY(1)) C_finished_together_tree (
+    .clock,
+    .reset(rests),
+    .holds(C_finished),
+    .found(C_finished_together)
+  );
+  logic C_store_finished_together;
+  reduction #(.COUNT(4), .DEPTH(1), .EVERY(1)) C_store_finished_together_tree (
+    .clock,
+    .reset(rests),
+    .holds(C_store_finished),
+    .found(C_store_finished_together)
+  );
+  assign ended =
+    A_load_finished_together
+    && B_load_finished_together
+    && C_finished_together
+    && C_store_finished_together;
   assign done = ended;
 endmodule

@@ -12,6 +12,14 @@ from t2s.backends.verilog.flow.constraints import Pins, cst, lpf
 Counted = Mapping[str, Fraction]
 
 
+_LOGIC_PS = 2500
+"""What the logic of a path may take on an ECP5, in ps.
+
+Half of the shortest clock is for wires.  Without such a target, logic that no clock needs to be fast
+is built of several tables side by side, each of which computes all of it but one input.
+"""
+
+
 def _cells(**each: int | Fraction) -> Counted:
     return MappingProxyType({name: Fraction(count) for name, count in each.items()})
 
@@ -24,6 +32,7 @@ class Family:
     ----------
     technology: the name of its technology, which the design is written for.
     synthesis: the command of Yosys.
+    beforehand: settings of Yosys for it.
     defines: macros for the files that Yosys reads.
     afterwards: passes of Yosys behind synthesis.
     models: the file of Yosys with models of the cells.
@@ -41,6 +50,7 @@ class Family:
 
     technology: str
     synthesis: str
+    beforehand: tuple[str, ...] = ()
     defines: tuple[str, ...] = ()
     afterwards: tuple[str, ...] = ()
     models: str
@@ -58,12 +68,17 @@ class Family:
     rams: Counted
     caution: str = field(default="")
 
+    def synthesis_of(self, top: str) -> tuple[str, ...]:
+        """The commands of Yosys that make cells of a module and those in it."""
+        return (*self.beforehand, f"{self.synthesis} -top {top}")
+
 
 BITSTREAM = "BITSTREAM"
 
 ECP5 = Family(
     technology="ecp5",
     synthesis="synth_ecp5",
+    beforehand=(f"scratchpad -set abc9.D {_LOGIC_PS}",),
     defines=("T2S_OUTPUT_REGISTER",),
     afterwards=(
         'setparam -set REGMODE_A "OUTREG" -set REGMODE_B "OUTREG" '

@@ -233,7 +233,7 @@ def synthesis_commands(part: Part, sources: Sources) -> list[str]:
     defines = " ".join(f"-D {name}" for name in part.family.defines)
     return [
         f"read_slang --top {sources.top} {defines} {' '.join(sources.read)}",
-        f"{part.family.synthesis} -top {sources.top}",
+        *part.family.synthesis_of(sources.top),
         *part.family.afterwards,
         f"write_json {NETLIST}",
         "tee -q -o cells.json stat -json",

@@ -41,7 +41,7 @@ def netlist_model(
     write_texts(folder, sources)
     commands = [
         f"read_slang --top {top.chip} {' '.join(sources)}",
-        f"{part.family.synthesis} -top {top.chip}",
+        *part.family.synthesis_of(top.chip),
         f"rename {top.chip} {NETLIST}",
         f"write_verilog -noattr {NETLIST}.v",
     ]

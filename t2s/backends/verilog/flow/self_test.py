@@ -25,8 +25,9 @@ from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.data_types import hexadecimal, signal_names
 from t2s.backends.verilog.flow.surroundings import LIBRARY as COUNTING
-from t2s.backends.verilog.flow.surroundings import Surroundings, any_of, row_of
+from t2s.backends.verilog.flow.surroundings import Surroundings, row_of
 from t2s.backends.verilog.interfaces import LoadPort, StorePort
+from t2s.backends.verilog.reductions import reduction
 from t2s.backends.verilog.top import Top
 from t2s.core.ops import Array
 from t2s.graph.arrays import pack
@@ -246,7 +247,7 @@ class _Builder:
 
     def _end(self) -> Iterator[ast.Item]:
         """All is over when what fired last has been stored, compared and counted."""
-        yield ast.AlwaysComb(body=tuple(any_of(self.wrong, self.judges)))
+        yield from reduction(self._fresh, self.wrong, self.judges, port.RESET, every=False)
         over = Name(name=self.around.over)
         yield ast.AlwaysFF(
             body=(

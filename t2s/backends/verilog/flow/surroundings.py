@@ -11,10 +11,8 @@ from collections.abc import Iterator, Mapping
 from t2s.backends.base import DeviceTimes
 from t2s.backends.text.expressions import (
     Binary,
-    If,
     Name,
     TargetExpression,
-    TargetStatement,
     Ternary,
     number,
 )
@@ -22,6 +20,7 @@ from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.data_types import literal
 from t2s.backends.verilog.interfaces import Interface, StorePort
+from t2s.backends.verilog.reductions import depth_of, reduction
 from t2s.backends.verilog.top import NodeNames, Top
 from t2s.core.ops import Array
 
@@ -103,31 +102,21 @@ class Surroundings:
         stored, last = self._fresh(f"{store.enable}_any"), self._fresh(f"{store.enable}_last")
         yield ast.variable(stored)
         yield ast.variable(last, ast.WORD)
-        yield ast.AlwaysComb(body=tuple(any_of(stored, [(enable, count)])))
-        yield self._last_cycle(last, stored, store.stage)
+        stores = [(enable, count)]
+        yield from reduction(self._fresh, stored, stores, self.reset, every=False)
+        yield self._last_cycle(last, stored, store.stage + depth_of(stores))
         self._stores.append((store, last))
 
     def counting(self) -> Iterator[ast.Item]:
-        """``cycles``, behind the items of all stores: the last firing, or the end of a store.
-
-        The firings of all PEs go through a register for each: their paths do not end in one place.
-        """
+        """``cycles``, behind the items of all stores: the last firing, or the end of a store."""
         yield ast.Heading(text="the cycle of the last firing, or of the end of the last store")
         reset, one = Name(name=self.reset), number(1)
         following = Binary(operator="+", left=Name(name=self._cycle), right=one)
         counted = Ternary(condition=reset, if_true=one, if_false=following)
         yield ast.AlwaysFF(body=(ast.put(self._cycle, counted, clocked=True),))
-        fired = []
-        for interface, names in self.top.nodes:
-            count = interface.node.place_count
-            fires = self._fresh(f"{names.fires}_seen")
-            yield ast.variable(fires, ast.BIT, count)
-            seen = ast.both(ast.negation(reset), of_place(names.fires))
-            each = (ast.put(of_place(fires), seen, clocked=True),)
-            yield ast.AlwaysFF(body=(ast.UnrolledFor(variable=P, count=count, body=each),))
-            fired.append((fires, count))
-        yield ast.AlwaysComb(body=tuple(any_of(self._fired, fired)))
-        yield self._last_cycle(self._last_firing, self._fired, 1)
+        fires = [(names.fires, interface.node.place_count) for interface, names in self.top.nodes]
+        yield from reduction(self._fresh, self._fired, fires, self.reset, every=False)
+        yield self._last_cycle(self._last_firing, self._fired, depth_of(fires))
         last = self._last_firing
         for store, stored in self._stores:
             later = self._fresh(f"{stored}_complete")
@@ -160,14 +149,6 @@ class Surroundings:
                 ("last", Name(name=last)),
             ),
         )
-
-
-def any_of(target: str, signals: list[tuple[str, int]]) -> Iterator[TargetStatement]:
-    """``target`` is whether one of the signals is true, each of so many places."""
-    yield ast.put(target, ast.FALSE)
-    for name, count in signals:
-        either = If(condition=of_place(name), then=(ast.put(target, ast.TRUE),))
-        yield ast.UnrolledFor(variable=P, count=count, body=(either,))
 
 
 def of_place(name: str) -> TargetExpression:
