@@ -33,6 +33,10 @@ _BASES = {"b": 2, "d": 10, "h": 16}
 _FUNCTION = re.compile(r"operators::(\w+)_([su])(\d+)")
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 
+_SHARED = 0.9
+"""Tables after synthesis, which restructures logic, beside those of gates that are grouped as they
+are."""
+
 Values = dict[str, Literals]
 
 
@@ -145,7 +149,9 @@ class ModuleCells:
             self.roots += self.values[name]
         tables, cells = self.gates.tables(self.roots)
         return ModuleLogic(
-            logic=Logic(luts=tables, flip_flops=self.flip_flops, carry_cells=cells),
+            logic=Logic(
+                luts=round(_SHARED * tables), flip_flops=self.flip_flops, carry_cells=cells
+            ),
             slowest=self.gates.slowest(self.roots),
             outputs={name: self.values[name] for name in outputs},
         )

@@ -15,8 +15,8 @@ Counted = Mapping[str, Fraction]
 _LOGIC_PS = 2500
 """What the logic of a path may take on an ECP5, in ps.
 
-Half of the shortest clock is for wires.  Without such a target, logic that no clock needs to be fast
-is built of several tables side by side, each of which computes all of it but one input.
+Half of the shortest clock is for wires.  Without such a target, logic that no clock needs to be
+fast is built of several tables side by side, each of which computes all of it but one input.
 """
 
 
