@@ -20,6 +20,13 @@ from t2s.core.progress import ProgressBar
 from t2s.core.validate import as_int, checked_folder, checked_seconds
 from t2s.driver.design import Array
 from t2s.driver.hardware import device_times
+from t2s.driver.machine_chip import (
+    MachineChip,
+    check_capacities,
+    check_inputs,
+    given_of,
+    machine_chip,
+)
 from t2s.driver.recognize import design_of
 from t2s.graph.arrays import check_graph_inputs
 from t2s.graph.graph import Graph, TensorRole
@@ -100,6 +107,7 @@ class Chip:
     bitstream: Path | None
     times: DeviceTimes
     time_limit: float
+    machines: MachineChip
 
     @property
     def meets_clock(self) -> bool:
@@ -148,7 +156,9 @@ class Chip:
 
         check_stalls(stalls)
         stalling = None if stalls is None else Stalling(seed=stalls.seed, one_in=stalls.one_in)
+        inputs = self.machines.inputs_of(self.graph, inputs)
         simulated = simulate(self.graph, inputs, device=self.device, stalls=stalls)
+        self.machines.check_results(self.graph, simulated.outputs)
         arrays, scalars = check_graph_inputs(self.graph, inputs, _scalars(self.graph, inputs))
         netlist = self._netlist.run(
             self.times,
@@ -170,7 +180,9 @@ class Chip:
 
         folder = Path(tempfile.mkdtemp(prefix="t2s-netlist-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        return netlist_model(self.graph, self.times, self.part, folder, self.time_limit)
+        return netlist_model(
+            self.graph, self.times, self.part, folder, self.time_limit, self.machines.ranges
+        )
 
 
 def synthesize(
@@ -251,20 +263,25 @@ def synthesize(
         raise UserError(
             "seed must be an integer of at least 0", location=user_location(), given=repr(seed)
         )
-    resolved = design_of(design)
-    graph = resolved.only_stage(inputs, "synthesize").graph
+    stage = design_of(design).only_stage(inputs, "synthesize")
+    graph = stage.graph
     verify_graph(graph)
     check_memory(graph, Memory(memory))
     target = _with_blocks(DEVICES[fpga.name] if device is None else find_device(device), fpga)
     _check_fits(graph, target, fpga)
-    given = made_up(graph) if inputs is None else dict(inputs)
+    check_capacities(graph)
+    check_inputs(graph, inputs)
+    given = made_up(graph) if inputs is None else given_of(stage)
     simulated = simulate(graph, given, device=target, progress=False)
     program = simulated.program
     times = device_times(program)
+    arrays = {**given, **simulated.outputs}
+    machines = machine_chip(design, stage, arrays)
     job = ChipJob(
         graph=graph,
         times=times,
-        arrays={**given, **simulated.outputs},
+        arrays=arrays,
+        ranges=machines.ranges,
         parameters=program.parameters,
         memory=Memory(memory),
         part=fpga,
@@ -296,6 +313,7 @@ def synthesize(
         bitstream=None if built.bitstream is None else folder / built.bitstream,
         times=times,
         time_limit=time_limit,
+        machines=machines,
     )
 
 
@@ -355,8 +373,11 @@ def megahertz(value: object) -> float:
 def _check_fits(graph: Graph, device: Device, part: Part) -> None:
     """Raise ``UnsupportedError`` for a design that takes more than the FPGA has.
 
-    Of LUTs that is sure only where fewer than are estimated are too many.
+    Of LUTs that is sure only where fewer than are estimated are too many.  What machines take is
+    known after synthesis only.
     """
+    if graph.machines:
+        return
     from t2s.backends.verilog.flow.parts import PARTS
     from t2s.backends.verilog.flow.self_test import words_of_units
     from t2s.driver.logic import logic_of

@@ -88,7 +88,7 @@ def tiny_tapeout(
     """
     from t2s.backends.base import Unsupported, refusal
     from t2s.backends.verilog.emit import NAME
-    from t2s.backends.verilog.flow.flow import check_memory, with_pins, with_streams
+    from t2s.backends.verilog.flow.flow import Memory, check_memory, with_pins, with_streams
     from t2s.backends.verilog.flow.streams import packet
     from t2s.backends.verilog.flow.tiny_tapeout import MOST_STREAMS, Project, project_files
     from t2s.backends.verilog.flow.toolchain import check_tools, run_yosys
@@ -109,7 +109,7 @@ def tiny_tapeout(
     check_tools(["yosys"])
     graph = design_of(design).only_stage(inputs, "tiny_tapeout").graph
     verify_graph(graph)
-    check_memory(graph)
+    check_memory(graph, Memory.AXI_STREAM)
     given = made_up(graph) if inputs is None else dict(inputs)
     simulated = simulate(graph, given, device=find_device(device), progress=False)
     program = simulated.program

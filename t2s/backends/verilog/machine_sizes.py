@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 import numpy as np
 
@@ -18,18 +19,24 @@ from t2s.graph.graph import Graph, StreamKind, TensorRole
 from t2s.graph.nodes import Machine, Put
 
 
-def sizes_of(graph: Graph, arrays: Mapping[str, Array]) -> Sizes:
+def sizes_of(
+    graph: Graph, arrays: Mapping[str, Array], extents: Mapping[str, int] = MappingProxyType({})
+) -> Sizes:
     """The sizes for which a chip is built.
 
     ``arrays`` are inputs and results, by the names of a user's arrays.  Tensors whose length is
-    known only when a design runs are as long as those, and positions and coordinates have as many
-    bits.  Values may be any of their type.
+    known only when a design runs are as long as those.  Coordinates are less than their extents, as
+    far as these are known; other ones, and positions, have as many bits as those.  Values may be
+    any of their type.
     """
     lengths = {t.name: len(arrays[t.array]) for t in graph.tensors if t.open and t.array in arrays}
-    return Sizes(
-        lengths=lengths,
-        elements={name: _range_of(np.asarray(arrays[name])) for name in structure_of(graph)},
-    )
+    elements = {
+        name: Range(0, max(1, extents[name]) - 1)
+        if name in extents
+        else _range_of(np.asarray(arrays[name]))
+        for name in structure_of(graph)
+    }
+    return Sizes(lengths=lengths, elements=elements)
 
 
 def structure_of(graph: Graph) -> tuple[str, ...]:
@@ -82,8 +89,10 @@ def not_within(graph: Graph, sizes: Sizes, arrays: Mapping[str, Array]) -> Itera
                 f" {sizes.lengths[tensor.name]:,}"
             )
         known = sizes.elements.get(tensor.array)
-        if known is not None and tensor.role is TensorRole.INPUT and not _range_of(array) <= known:
+        if known is None or tensor.role is not TensorRole.INPUT or not array.size:
+            continue
+        if not Range(int(array.min()), int(array.max())) <= known:
             yield (
-                f"{tensor.name} has elements up to {int(array.max()):,}, and the chip has"
-                f" {known.bits.width} bits for them"
+                f"{tensor.name} has elements from {int(array.min()):,} to {int(array.max()):,}, and"
+                f" the chip has room for {known.low:,} to {known.high:,}"
             )

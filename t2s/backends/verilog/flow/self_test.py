@@ -1,7 +1,7 @@
 """The self test of a chip: the design with its memories, which says whether all results are right.
 
 Each load unit reads a block RAM of its own, with what it reads of the tensor's inputs; each store
-unit has the results that are expected, and compares.
+unit has the results that are expected, and compares.  The loads of a machine read look-up tables.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from t2s.backends.text.expressions import (
 from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.data_types import hexadecimal, signal_names
+from t2s.backends.verilog.flow.machine_memories import in_tables
 from t2s.backends.verilog.flow.surroundings import LIBRARY as COUNTING
-from t2s.backends.verilog.flow.surroundings import Surroundings, any_of, row_of
-from t2s.backends.verilog.interfaces import LoadPort, StorePort
-from t2s.backends.verilog.top import Top
+from t2s.backends.verilog.flow.surroundings import P, Surroundings, any_of, of_place, row_of
+from t2s.backends.verilog.interfaces import Interface, LoadPort, StorePort
+from t2s.backends.verilog.top import NodeNames, Top
 from t2s.core.ops import Array
 from t2s.graph.arrays import pack
 from t2s.graph.body import Load, Store
@@ -48,18 +49,22 @@ class SelfTest:
     images: Mapping[str, str]
 
 
-def unsupported(graph: Graph) -> list[Unsupported]:
-    """Why a design has no self test in block RAM."""
+def unsupported(graph: Graph, *, machines: bool = True) -> list[Unsupported]:
+    """Why a design has no memories; ``machines`` have some in a self test only."""
     problems = [
         Unsupported(
             subject=f"node {machine.name!r}",
-            why="machines have no self test: they decide on data in the cycle of their address",
+            why="machines have a self test only, memory='bram': they decide on data in the cycle "
+            "of their address",
             location=machine.location,
         )
-        for machine in graph.machines
+        for machine in (() if machines else graph.machines)
     ]
     passed_on = loading(graph).keys() & storing(graph).keys()
+    tables = in_tables(graph) if machines else frozenset()
     for tensor in graph.tensors:
+        if tensor.name in tables and tensor.name not in passed_on:
+            continue
         if tensor.place is not MemorySpace.MEMORY or tensor.open:
             why = "only tensors in memory whose size is known have block RAM in a self test"
         elif tensor.name in passed_on:
@@ -161,6 +166,7 @@ class _Builder:
         for interface, names in self.top.nodes:
             count = interface.node.place_count
             yield from self.around.grants(interface, names)
+            yield from self._faults(interface, names)
             for load, access in zip(interface.loads, names.loads, strict=True):
                 words, shift = self._words(load)
                 for place in range(count):
@@ -184,6 +190,10 @@ class _Builder:
             count = interface.node.place_count
             for store, access in zip(interface.stores, names.stores, strict=True):
                 words, shift = self._words(store)
+                writes = access.enable
+                if not interface.plan.chip:
+                    writes = self._fresh(f"{access.enable}_fires")
+                    yield from self._fired(writes, names.fires, access.enable, count)
                 wrong = self._fresh(f"{access.data}_wrong")
                 yield ast.variable(wrong, ast.BIT, count)
                 self.judges.append((wrong, count))
@@ -198,13 +208,33 @@ class _Builder:
                         connections=(
                             (port.CLOCK, Name(name=port.CLOCK)),
                             (port.RESET, Name(name=port.RESET)),
-                            ("write", ast.element(access.enable, place)),
+                            ("write", ast.element(writes, place)),
                             ("address", row_of(access.address, place, store.address_type, shift)),
                             ("value", ast.element(access.data, place)),
                             ("wrong", ast.element(wrong, place)),
                         ),
                     )
-                yield from self.around.last_store(store, access.enable, count)
+                yield from self.around.last_store(store, writes, count)
+
+    def _faults(self, interface: Interface, names: NodeNames) -> Iterator[ast.Item]:
+        """Registers that say that a machine has met what it cannot take."""
+        if not interface.may_fail:
+            return
+        count = interface.node.place_count
+        failed = self._fresh(f"{names.fault}_seen")
+        yield ast.variable(failed, ast.BIT, count)
+        self.judges.append((failed, count))
+        here = of_place(failed)
+        fails = Binary(operator="!=", left=of_place(names.fault), right=number(0))
+        seen = ast.both(ast.negation(Name(name=port.RESET)), ast.either(here, fails))
+        each = (ast.put(here, seen, clocked=True),)
+        yield ast.AlwaysFF(body=(ast.UnrolledFor(variable=P, count=count, body=each),))
+
+    def _fired(self, writes: str, fires: str, enable: str, count: int) -> Iterator[ast.Item]:
+        """Whether a machine stores: the rule that does is its next firing, and it fires."""
+        yield ast.variable(writes, ast.BIT, count)
+        both = ast.put(of_place(writes), ast.both(of_place(fires), of_place(enable)))
+        yield ast.AlwaysComb(body=(ast.UnrolledFor(variable=P, count=count, body=(both,)),))
 
     def _words(self, access: LoadPort | StorePort) -> tuple[Array, int]:
         """The words that a unit accesses, and how many low bits of its addresses they drop.
@@ -213,6 +243,8 @@ class _Builder:
         address.
         """
         flat = self.memory[access.tensor.name].reshape(-1)
+        if not flat.size:
+            flat = np.zeros(1, flat.dtype)  # a memory of no words is none
         lanes, statement = access.type.lanes, access.statement
         if lanes == 1:
             return flat[:, None], 0
