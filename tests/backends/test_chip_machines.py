@@ -15,6 +15,7 @@ import t2s
 from t2s.backends.base import DeviceTimes, Stalling
 from t2s.backends.verilog.emit import chip_files, files_of
 from t2s.backends.verilog.flow.flow import ChipJob, Memory, sources_of
+from t2s.backends.verilog.flow.machine_memories import sharing
 from t2s.backends.verilog.flow.netlist import netlist_model
 from t2s.backends.verilog.flow.parts import PARTS
 from t2s.backends.verilog.flow.toolchain import run_yosys
@@ -29,6 +30,7 @@ from t2s.driver.assignment_design import AssignmentDesign, given_in_memory
 from t2s.driver.design import Stage
 from t2s.driver.hardware import device_times
 from t2s.driver.synthesize import differences
+from t2s.graph.body import Load, Store
 from t2s.graph.graph import Graph
 from t2s.simulator.program.build import build_program
 from t2s.simulator.report.result import SimResult
@@ -168,6 +170,14 @@ def test_area(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------------------------- the self test
+
+
+def test_accesses_that_exclude_each_other_share_a_memory() -> None:
+    graph = staged().graph
+    # two positions are loaded at once, in either of two modes, and one coordinate in either
+    assert sharing(graph.node("scan_A_j"), Load, 6) == [(0, 4), (1, 5), (2, 3)]
+    assert sharing(graph.node("write_y"), Store, 2) == [(0, 1)]
+    assert sharing(merging().node("left_load"), Load, 1) == [(0,)]
 
 
 def job_of(stage: Stage) -> tuple[ChipJob, int]:

@@ -8,7 +8,7 @@ from math import prod
 from t2s.backends.base import Unsupported
 from t2s.graph.body import Load, Store
 from t2s.graph.graph import Graph, Tensor
-from t2s.graph.nodes import Machine
+from t2s.graph.nodes import Machine, Node
 
 MOST_WORDS = 512
 """Elements of a tensor that machines load: of 32 bits, about 1,000 tables of 16 bits each."""
@@ -55,6 +55,37 @@ def _reasons(
                 f"{machine.name!r} accesses vectors of {type.lanes} elements, and a self test has"
                 " memories of single ones for machines",
             )
+
+
+def sharing(node: Node, kind: type[Load | Store], count: int) -> list[tuple[int, ...]]:
+    """Which loads, or stores, of a node share a memory, by their numbers; ``count`` is of all.
+
+    Those of a machine do if they are of one tensor, and no firing has two of them.  Whether one of
+    them is the next does not depend on what the others load: that is known behind them only.
+    """
+    if not isinstance(node, Machine):
+        return [(number,) for number in range(count)]
+    accesses = [s for s in node.statements() if isinstance(s, kind)]
+    rules = [
+        {at for at, path in enumerate(node.paths()) if any(s is access for s in path.statements)}
+        for access in accesses
+    ]
+    groups: list[list[int]] = []
+    for number, access in enumerate(accesses):
+        fitting = (
+            group
+            for group in groups
+            if all(
+                accesses[other].tensor == access.tensor and rules[other].isdisjoint(rules[number])
+                for other in group
+            )
+        )
+        group = next(fitting, None)
+        if group is None:
+            groups.append([number])
+        else:
+            group.append(number)
+    return [tuple(group) for group in groups]
 
 
 def in_tables(graph: Graph) -> frozenset[str]:
