@@ -16,9 +16,6 @@ from t2s.graph.graph import Graph
 if TYPE_CHECKING:
     from t2s.backends.verilog.machine_ranges import Ranges, Sizes
 
-MOST_TOKENS = 1 << 16
-"""Tokens of a channel that a chip has; channels without a limit hold more."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class MachineChip:
@@ -102,10 +99,12 @@ def machine_chip(design: object, stage: Stage, arrays: Mapping[str, Array]) -> M
 
 def check_capacities(graph: Graph) -> None:
     """Raise ``UnsupportedError`` for the channels of machines without a limit."""
+    from t2s.backends.verilog.top import MOST_TOKENS
+
     for channel in graph.channels:
         if graph.machines and channel.capacity > MOST_TOKENS:
             raise UnsupportedError(
-                f"channel {channel.name!r} holds any number of tokens, and a chip has FIFOs",
+                f"channel {channel.name!r} holds more tokens than a FIFO of a chip",
                 location=channel.location or graph.location,
                 expected=f"a capacity of at most {MOST_TOKENS:,} tokens",
                 hint="t2s.sparse.compile(...).design(capacity=2) is the design with channels that "
