@@ -211,7 +211,7 @@ def test_sizes_of_inputs() -> None:
     assert sizes.elements == {"A_pos1": Range(0, 7), "A_crd1": Range(0, 7)}
     assert list(not_within(stage.graph, sizes, arrays)) == []
     assert list(not_within(stage.graph, sizes, {"A_crd1": np.array([1, 8])})) == [
-        "A_crd1 has elements up to 8, and the chip has 3 bits for them"
+        "A_crd1 has elements from 1 to 8, and the chip has room for 0 to 7"
     ]
     assert list(not_within(stage.graph, sizes, {"A_vals": np.arange(6)})) == [
         "A_vals has 6 elements, and the chip has room for 5"
