@@ -20,11 +20,12 @@ from t2s.backends.verilog.flow.netlist import netlist_model
 from t2s.backends.verilog.flow.parts import PARTS
 from t2s.backends.verilog.flow.toolchain import run_yosys
 from t2s.backends.verilog.limits import largest
-from t2s.backends.verilog.machine_ranges import Ranges, Sizes, ranges_of
+from t2s.backends.verilog.machine_ranges import Ranges, Sizes, Value, ranges_of
 from t2s.backends.verilog.machine_sizes import sizes_of
 from t2s.backends.verilog.technology import ECP5
 from t2s.backends.verilog.top import top_of
 from t2s.backends.verilog.value_ranges import Range
+from t2s.backends.verilog.verilator import build_hardware
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.driver.assignment_design import AssignmentDesign, given_in_memory
 from t2s.driver.design import Stage
@@ -254,6 +255,28 @@ def test_netlists(name: str, tmp_path: Path) -> None:
         assert list(differences(found, expected)) == []
         counts.add(found.cycles)
     assert len(counts) > 3  # stalls do something
+
+
+@pytest.mark.slow
+def test_a_range_that_is_too_narrow_is_found(tmp_path: Path) -> None:
+    """References to entries with one bit, of which there are more: other values are loaded."""
+    stage = staged()
+    times, ranges, expected = chip_of(stage)
+    place = Value("scan_A_j_out_ref_to_load_A_ref")
+    found = {}
+    for name, used in (("right", ranges), ("narrow", {**ranges, place: Range(0, 1)})):
+        folder = tmp_path / name
+        model = build_hardware(
+            stage.graph,
+            times,
+            largest(times, graph=stage.graph, inputs=stage.arrays),
+            folder,
+            constant=True,
+            technology=ECP5,
+            ranges=used,
+        )
+        found[name] = list(differences(model.run(times, stage.arrays, {}), expected))
+    assert found == {"right": [], "narrow": ["other values in y_vals"]}
 
 
 @pytest.mark.slow
