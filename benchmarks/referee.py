@@ -48,6 +48,8 @@ from benchmarks.referee_designs import Case, examples
 from t2s import Graph
 from t2s.backends.base import DeviceTimes, Stalling
 from t2s.backends.verilog.limits import largest
+from t2s.backends.verilog.machine_ranges import Ranges, ranges_of
+from t2s.backends.verilog.machine_sizes import sizes_of
 from t2s.backends.verilog.technology import GENERIC, TECHNOLOGIES, Technology, find_technology
 from t2s.backends.verilog.verilator import HardwareModel, HardwareResult, build_hardware
 from t2s.driver.hardware import device_times
@@ -147,6 +149,7 @@ def chip_referee(
     given = random_inputs(graph) if inputs is None else inputs
     for device in devices:
         own = build_program(graph, device, given, scalars)
+        ranges = ranges_in(own)
         for depth in depths:
             program = own if depth is None else deep(own, depth)
             timing = device_times(program)
@@ -162,6 +165,7 @@ def chip_referee(
                         runtime=runtime,
                         constant=True,
                         technology=technology,
+                        ranges=ranges,
                     )
                 except t2s.errors.UnsupportedError as error:
                     row.refused.append(f"{name} on {device.name}, depth {depth}: {error}")
@@ -170,6 +174,13 @@ def chip_referee(
                 for stalls in CHIP_STALLS if program.accesses_memory.any() else (None,):
                     compare(row, model, replace(program, stalls=stalls), timing, depth)
     return row
+
+
+def ranges_in(program: SimProgram) -> Ranges:
+    """What a chip for the inputs of a program has of its machines."""
+    result = find_engine("native").run(program, Limits())
+    sizes = sizes_of(program.graph, {**program.inputs, **result.outputs})
+    return ranges_of(program.graph, sizes)
 
 
 def deep(program: SimProgram, depth: int) -> SimProgram:

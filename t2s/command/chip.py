@@ -11,6 +11,7 @@ import t2s
 from t2s.command.design import design_with_inputs
 from t2s.command.options import Constants, DesignFile, FuncName, Seed, constants_of
 from t2s.command.output import CHIP, console_for, exit_codes, print_record
+from t2s.driver.compiled_kernel import Kernel
 from t2s.driver.synthesize import Chip, Verification
 
 
@@ -24,6 +25,9 @@ def chip(
     memory: Annotated[str, typer.Option(help="bram, wishbone or axi-stream")] = "bram",
     clock: Annotated[float, typer.Option(metavar="MHZ", help="what routing aims for")] = 150.0,
     placement: Annotated[int, typer.Option(help="the seed of the placement")] = 1,
+    capacity: Annotated[
+        int, typer.Option(help="of a sparse kernel: the tokens that a channel holds")
+    ] = 2,
     verify: Annotated[
         bool, typer.Option(help="also run the netlist, and compare it with the simulator")
     ] = False,
@@ -38,6 +42,8 @@ def chip(
     console = console_for(json)
     with exit_codes(json):
         design, inputs = design_with_inputs(file, func, seed, 0, constants_of(constant or []))
+        if isinstance(design, Kernel):
+            design = design.design(capacity=capacity)
         made = t2s.synthesize(
             design,
             part,

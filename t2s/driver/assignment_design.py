@@ -51,6 +51,7 @@ from t2s.sparse_repr.concrete.ir import (
 )
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.concrete.workspaces import take_out_sums
+from t2s.sparse_repr.levels.level import COORDINATES
 from t2s.sparse_repr.lowering.binarize_joins import with_joins_of_two
 from t2s.sparse_repr.lowering.diagram import Diagram, interpret_diagram
 from t2s.sparse_repr.lowering.lower import check_skips, lower_stage
@@ -76,7 +77,7 @@ from t2s.sparse_repr.notation.legality import with_semiring
 from t2s.sparse_repr.notation.symbols import Tensor
 from t2s.sparse_repr.semiring import OR_AND, PLUS_TIMES, Semiring
 from t2s.sparse_repr.streams import UNBOUNDED
-from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored
+from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored, level_extents
 
 if TYPE_CHECKING:
     from t2s.backends.verilog.verilator import HardwareResult
@@ -507,7 +508,11 @@ class AssignmentDesign(Design):
                 port.name: array_in(binding.tensors[port.tensor], port) for port in graph.reads
             }
             result: StageResult = yield Stage(
-                graph=graph.graph, arrays=arrays, scalars={}, before=before
+                graph=graph.graph,
+                arrays=arrays,
+                scalars={},
+                before=before,
+                extents=_extents(graph, binding),
             )
             results.append(result)
             before += _cycles_of(result)
@@ -527,6 +532,16 @@ class AssignmentDesign(Design):
     @property
     def _of_bools(self) -> AssignmentDesign:
         return replace(self, compiled=self.compiled.of_bools, type=BYTE)
+
+
+def _extents(graph: StageGraph, binding: Binding) -> dict[str, int]:
+    """The extents of the levels whose coordinates a stage reads, by the names of their arrays."""
+    found: dict[str, int] = {}
+    for port in graph.reads:
+        if port.level is not None and port.array == COORDINATES:
+            tensor = binding.tensors[port.tensor]
+            found[port.name] = level_extents(tensor.shape, tensor.format)[port.level]
+    return found
 
 
 def _cycles_of(result: Any) -> int:

@@ -11,7 +11,9 @@ import numpy as np
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.ops import Array
+from t2s.driver.design import Stage
 from t2s.driver.hardware import device_times
+from t2s.driver.machine_chip import given_of
 from t2s.driver.recognize import design_of
 from t2s.graph.graph import Graph, TensorRole
 from t2s.graph.verify import verify_graph
@@ -45,27 +47,27 @@ class ChipRun:
         return self.simulated.cycles
 
 
-def chip_graph(
+def chip_stage(
     design: object, inputs: Mapping[str, Any] | None, verb: str, memory: Memory
-) -> Graph:
-    """The graph of a design that is a chip with such a memory.
+) -> Stage:
+    """The stage of a design that is a chip with such a memory.
 
     Raises ``UserError`` for several stages, and ``UnsupportedError`` with all reasons.
     """
     from t2s.backends.verilog.flow.flow import check_memory
 
-    graph = design_of(design).only_stage(inputs, verb).graph
-    verify_graph(graph)
-    check_memory(graph, memory)
-    return graph
+    stage = design_of(design).only_stage(inputs, verb)
+    verify_graph(stage.graph)
+    check_memory(stage.graph, memory)
+    return stage
 
 
-def chip_run(graph: Graph, inputs: Mapping[str, Any] | None, device: Device) -> ChipRun:
+def chip_run(stage: Stage, inputs: Mapping[str, Any] | None, device: Device) -> ChipRun:
     """The run of a chip on inputs; without them, on integers that are made up."""
     from t2s.driver.simulate import simulate
 
-    given = made_up(graph) if inputs is None else dict(inputs)
-    simulated = simulate(graph, given, device=device, progress=False)
+    given = made_up(stage.graph) if inputs is None else given_of(stage)
+    simulated = simulate(stage.graph, given, device=device, progress=False)
     return ChipRun(
         simulated=simulated,
         arrays={**given, **simulated.outputs},

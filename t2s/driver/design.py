@@ -40,6 +40,7 @@ class Stage:
 
     ``reasons`` maps (node, loop) to a directive, if the front end knows it; ``explain`` adds lines
     to the summary of a result.  ``before`` are the cycles of the graphs that ran before.
+    ``extents`` are, for arrays of coordinates, what all of these are less than.
     """
 
     graph: Graph
@@ -48,6 +49,7 @@ class Stage:
     reasons: Mapping[tuple[str, str], LoopReason] = field(default_factory=dict)
     explain: Callable[[SimResult], tuple[tuple[str, str], ...]] | None = None
     before: int = 0
+    extents: Mapping[str, int] = field(default_factory=dict)
 
 
 class StageResult(Protocol):

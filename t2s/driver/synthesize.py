@@ -18,7 +18,8 @@ from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.location import user_location
 from t2s.core.progress import ProgressBar
 from t2s.core.validate import as_int, checked_folder, checked_seconds
-from t2s.driver.chip_run import chip_graph, chip_run, megahertz
+from t2s.driver.chip_run import chip_run, chip_stage, megahertz
+from t2s.driver.machine_chip import MachineChip, check_capacities, check_inputs, machine_chip
 from t2s.graph.arrays import check_graph_inputs
 from t2s.graph.graph import Graph
 
@@ -101,6 +102,7 @@ class Chip:
     bitstream: Path | None
     times: DeviceTimes
     time_limit: float
+    machines: MachineChip
 
     @property
     def cycles(self) -> int:
@@ -182,7 +184,9 @@ class Chip:
 
         check_stalls(stalls)
         stalling = None if stalls is None else Stalling(seed=stalls.seed, one_in=stalls.one_in)
+        inputs = self.machines.inputs_of(self.graph, inputs)
         simulated = simulate(self.graph, inputs, device=self.device, stalls=stalls)
+        self.machines.check_results(self.graph, simulated.outputs)
         arrays, scalars = check_graph_inputs(self.graph, inputs, _scalars(self.graph, inputs))
         netlist = self._netlist.run(
             self.times,
@@ -204,7 +208,9 @@ class Chip:
 
         folder = Path(tempfile.mkdtemp(prefix="t2s-netlist-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        return netlist_model(self.graph, self.times, self.part, folder, self.time_limit)
+        return netlist_model(
+            self.graph, self.times, self.part, folder, self.time_limit, self.machines.ranges
+        )
 
 
 def synthesize(
@@ -286,15 +292,20 @@ def synthesize(
         raise UserError(
             "seed must be an integer of at least 0", location=user_location(), given=repr(seed)
         )
-    graph = chip_graph(design, inputs, "synthesize", Memory(memory))
+    stage = chip_stage(design, inputs, "synthesize", Memory(memory))
+    graph = stage.graph
     target = _with_blocks(DEVICES[fpga.name] if device is None else find_device(device), fpga)
     logic = logic_of(build_program(graph, target, None, {}), fpga.name)
     _check_fits(graph, target, fpga, logic)
-    run = chip_run(graph, inputs, target)
+    check_capacities(graph)
+    check_inputs(graph, inputs)
+    run = chip_run(stage, inputs, target)
+    machines = machine_chip(design, stage, run.arrays)
     job = ChipJob(
         graph=graph,
         times=run.times,
         arrays=run.arrays,
+        ranges=machines.ranges,
         parameters=run.parameters,
         memory=Memory(memory),
         part=fpga,
@@ -327,6 +338,7 @@ def synthesize(
         bitstream=None if built.bitstream is None else folder / built.bitstream,
         times=run.times,
         time_limit=time_limit,
+        machines=machines,
     )
 
 
@@ -373,8 +385,11 @@ def _with_blocks(device: Device, part: Part) -> Device:
 def _check_fits(graph: Graph, device: Device, part: Part, logic: ChipLogic | None) -> None:
     """Raise ``UnsupportedError`` for a design that takes more than the FPGA has.
 
-    Of LUTs that is sure only where fewer than are estimated are too many.
+    Of LUTs that is sure only where fewer than are estimated are too many.  What machines take is
+    known after synthesis only.
     """
+    if graph.machines:
+        return
     from t2s.backends.verilog.flow.parts import PARTS
     from t2s.backends.verilog.flow.self_test import words_of_units
     from t2s.report.resources import estimate_resources

@@ -15,7 +15,7 @@ from t2s.core.errors import UserError
 from t2s.core.files import is_file, write_texts
 from t2s.core.location import user_location
 from t2s.core.validate import checked_folder, checked_seconds
-from t2s.driver.chip_run import chip_graph, chip_run, megahertz
+from t2s.driver.chip_run import chip_run, chip_stage, megahertz
 
 if TYPE_CHECKING:
     from t2s.backends.verilog.flow.streams import Stream
@@ -101,8 +101,9 @@ def tiny_tapeout(
     clock = megahertz(clock_mhz)
     library = None if liberty is None else _checked_library(liberty)
     check_tools(["yosys"])
-    graph = chip_graph(design, inputs, "tiny_tapeout", Memory.AXI_STREAM)
-    run = chip_run(graph, inputs, find_device(device))
+    stage = chip_stage(design, inputs, "tiny_tapeout", Memory.AXI_STREAM)
+    graph = stage.graph
+    run = chip_run(stage, inputs, find_device(device))
     streamed = with_streams(graph, run.times, run.parameters, "generic")
     if len(streamed.streams) > MOST_STREAMS:
         why = (

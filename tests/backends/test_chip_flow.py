@@ -288,14 +288,6 @@ def test_what_has_no_self_test() -> None:
     scaled[i] = total[i] * 2
     with pytest.raises(UserError, match="tensors that are stored and loaded again have no self"):
         t2s.synthesize(scaled.bound(i, 0, 8), "ecp5-85k")
-    with pytest.raises(UserError, match="machines have no self test"):
-        t2s.synthesize(designs_with_machines(), "ecp5-85k")
-
-
-def designs_with_machines() -> Any:
-    from tests.backends.test_opencl_machines import merging
-
-    return merging()
 
 
 # ------------------------------------------------------------------------------------ the flow

@@ -131,6 +131,7 @@ class ArrayModules:
             stores=of.stores,
             moving=moving,
             whole=self.node,
+            ranges=self.interface.ranges,
         )
         used = set(index_names(of.node))
         ends: tuple[TakingPort | SendingPort, ...] = (*interface.taking, *interface.sending)

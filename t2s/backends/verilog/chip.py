@@ -10,6 +10,7 @@ from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.float_operators import not_available
 from t2s.backends.verilog.reductions import reduction
+from t2s.backends.verilog.sorted_memory import POINTS
 from t2s.backends.verilog.top import MOST_TOKENS, Top
 from t2s.core.walk import walk
 from t2s.graph.graph import Graph
@@ -109,5 +110,9 @@ def _reasons(node: Node) -> Iterator[str]:
     yield from not_available(node)
     if any(isinstance(term, Search) for term in walk(node)):
         yield "it searches in a tensor, for which a memory would be addressed by its content"
+    if isinstance(node, Machine) and node.memories:
+        yield (
+            f"its sorted memory compares {POINTS:,} points at once, more than an FPGA has logic for"
+        )
     if isinstance(node, Machine) and node.endless:
         yield "it never ends, so that the chip would not know when it is done"

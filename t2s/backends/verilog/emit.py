@@ -13,6 +13,7 @@ from t2s.backends.verilog.counted_nests import nests_of
 from t2s.backends.verilog.data_types import signal_names
 from t2s.backends.verilog.float_operators import float_module
 from t2s.backends.verilog.limits import Bounds, largest
+from t2s.backends.verilog.machine_ranges import UNKNOWN, Ranges
 from t2s.backends.verilog.technology import GENERIC, Technology
 from t2s.backends.verilog.testbench import Testbench
 from t2s.backends.verilog.top import LIBRARY, Top, top_module, top_of
@@ -56,17 +57,19 @@ def files_of(
     *,
     constant: bool = False,
     technology: Technology = GENERIC,
+    ranges: Ranges = UNKNOWN,
 ) -> Mapping[str, str]:
     """The files, with FIFOs that have room for ``bounds`` and a testbench set to ``timing``.
 
     With ``constant`` the times of the design are constants in its modules, as on a chip of a
-    technology; without, they are inputs that the testbench sets.
+    technology; without, they are inputs that the testbench sets.  ``ranges`` are those of its
+    machines, whose tokens and registers are as wide as these need.
     They are in the order in which a compiler has to read them.  Raises ``UnsupportedError`` if
     ``supports`` is not empty.
     """
     if constant:
         _refuse(graph, unbounded(graph, timing))
-    top = top_of(graph, timing if constant else None, technology)
+    top = top_of(graph, timing if constant else None, technology, ranges)
     files = {name: library_text(name) for name in ("operators.sv", "floats.sv", "stalls.sv")}
     if constant:
         files |= _library(graph, technology)
@@ -80,7 +83,9 @@ def files_of(
 
 
 @gc_paused()
-def chip_files(graph: Graph, times: DeviceTimes, technology: Technology) -> Mapping[str, str]:
+def chip_files(
+    graph: Graph, times: DeviceTimes, technology: Technology, ranges: Ranges = UNKNOWN
+) -> Mapping[str, str]:
     """The files of a chip, for synthesis: the text that ``files_of`` simulates with ``constant``.
 
     They are in the order in which a tool has to read them.  The last is ``chip.sv``, with the top
@@ -90,7 +95,7 @@ def chip_files(graph: Graph, times: DeviceTimes, technology: Technology) -> Mapp
     and for times that the technology cannot build.
     """
     _refuse(graph, problems_of(graph, times))
-    top = top_of(graph, times, technology)
+    top = top_of(graph, times, technology, ranges)
     operators = {"operators.sv": library_text("operators.sv")}
     return operators | _library(graph, technology) | _design(top, largest(times))
 

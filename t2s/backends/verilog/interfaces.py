@@ -6,6 +6,8 @@ channel only, that is a wire; a PE whose element moves while the design runs has
 
 A token is the bits of its value.  On a channel whose stream has nesting, the tag is above them, as
 a signed number of ``TAG_BITS`` bits: 0 is a value, -1 is N, -2 is D, and 1, 2, ... are the stops.
+Between machines on a chip a token has only the bits in which its values and tags differ, where
+ranges of them are known.
 """
 
 from __future__ import annotations
@@ -16,7 +18,17 @@ from math import prod
 
 from t2s.backends.text.identifiers import Identifiers
 from t2s.backends.verilog.data_types import bits_of, signal_names
+from t2s.backends.verilog.machine_ranges import (
+    UNKNOWN,
+    Elements,
+    LoadAt,
+    Ranges,
+    StoreAt,
+    Tag,
+    Value,
+)
 from t2s.backends.verilog.stages import AT_ONCE, StagePlan
+from t2s.backends.verilog.value_ranges import Range
 from t2s.backends.verilog.verilog_ast import (
     WORD,
     Bits,
@@ -40,10 +52,36 @@ TAG_BITS = 8
 FAULT_TYPE = Bits(width=3)
 
 
-def token_bits(channel: Channel) -> Bits:
-    """The type of the tokens of a channel."""
-    element = bits_of(channel.stream.element)
-    return element if channel.stream.nesting == 0 else Bits(width=element.total + TAG_BITS)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenBits:
+    """The bits of the tokens of a channel: those of a value, and above them those of a tag."""
+
+    value: Bits
+    tag: Bits | None
+
+    @property
+    def type(self) -> Bits:
+        """The type of a token."""
+        return self.value if self.tag is None else Bits(width=self.value.total + self.tag.width)
+
+
+def token_bits(graph: Graph, channel: Channel, ranges: Ranges) -> TokenBits:
+    """The bits of the tokens of a channel; those at a PE have all bits of their type."""
+    value = bits_of(channel.stream.element)
+    tag = None if channel.stream.nesting == 0 else Bits(width=TAG_BITS, signed=True)
+    ends = (graph.node(channel.source), graph.node(channel.sink))
+    if all(isinstance(end, Machine) for end in ends):
+        value = needed_bits(value, ranges.get(Value(channel.name)))
+        if tag is not None and Tag(channel.name) in ranges:
+            tag = ranges[Tag(channel.name)].bits
+    return TokenBits(value=value, tag=tag)
+
+
+def needed_bits(whole: Bits, range: Range | None) -> Bits:
+    """Those of a type that a value in a range needs."""
+    if range is None or whole.lanes > 1 or range.bits.width >= whole.width:
+        return whole
+    return range.bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +92,16 @@ class TakingPort:
     """
 
     channel: Channel
-    type: Bits
+    bits: TokenBits
     valid: str
     token: str
     pop: str
     at: str | None
+
+    @property
+    def type(self) -> Bits:
+        """The type of a token."""
+        return self.bits.type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +113,17 @@ class SendingPort:
     """
 
     channel: Channel
-    type: Bits
+    bits: TokenBits
     space: str
     push: str
     value: str
     at: str | None
     late: int
+
+    @property
+    def type(self) -> Bits:
+        """The type of a token."""
+        return self.bits.type
 
     @property
     def keeps_values(self) -> bool:
@@ -85,11 +133,15 @@ class SendingPort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadPort:
-    """The ports of a load statement: the address, and the data."""
+    """The ports of a load statement: the address, and the data.
+
+    ``needed`` are the bits of the data that may differ.
+    """
 
     statement: Load
     tensor: Tensor
     type: Bits
+    needed: Bits
     address_type: Bits
     enable: str
     address: str
@@ -135,7 +187,7 @@ class Interface:
 
     ``most_bytes`` is the most that one firing moves between the node and the device's memory.
     ``interval`` is the initiation interval, or ``None`` if it is an input.  ``plan`` are the stages
-    of the datapath.
+    of the datapath.  ``ranges`` are those of machines.
     """
 
     node: Node
@@ -147,6 +199,7 @@ class Interface:
     most_bytes: int
     interval: int | None
     plan: StagePlan
+    ranges: Ranges
     parameters: tuple[tuple[ScalarParameter, str], ...]
     identifiers: Identifiers
 
@@ -201,6 +254,7 @@ def interface_of(
     stores: Sequence[int] | None = None,
     moving: Collection[str] = (),
     whole: Node | None = None,
+    ranges: Ranges = UNKNOWN,
 ) -> Interface:
     """The ports of a node.
 
@@ -226,19 +280,33 @@ def interface_of(
     stages = [plan.stores[number] if plan.stores else 0 for number in numbers]
     return Interface(
         node=node,
-        taking=tuple(_taking(channel, fresh, channel.name in moving) for channel in receiving),
+        taking=tuple(
+            _taking(channel, token_bits(graph, channel, ranges), fresh, channel.name in moving)
+            for channel in receiving
+        ),
         sending=tuple(
-            _sending(channel, fresh, channel.name in moving, plan.late.get(channel.name, 0))
+            _sending(
+                channel,
+                token_bits(graph, channel, ranges),
+                fresh,
+                channel.name in moving,
+                plan.late.get(channel.name, 0),
+            )
             for channel in sending
         ),
-        loads=tuple(_load(s, graph, fresh, timed) for s in statements if isinstance(s, Load)),
+        loads=tuple(
+            _load(s, graph, fresh, timed, ranges.get(LoadAt(node.name, number)), ranges)
+            for number, s in enumerate(s for s in statements if isinstance(s, Load))
+        ),
         stores=tuple(
-            _store(s, graph, fresh, timed, stage) for s, stage in zip(storing, stages, strict=True)
+            _store(s, graph, fresh, timed, stage, ranges.get(StoreAt(node.name, number)))
+            for number, (s, stage) in enumerate(zip(storing, stages, strict=True))
         ),
         searches=tuple(_search(s, graph, fresh) for s in statements if isinstance(s, Search)),
         most_bytes=moved,
         interval=interval,
         plan=plan,
+        ranges=ranges,
         parameters=tuple((p, fresh(p.name)) for p in _parameters_of(graph, node)),
         identifiers=identifiers,
     )
@@ -247,11 +315,11 @@ def interface_of(
 Fresh = Callable[[str], str]
 
 
-def _taking(channel: Channel, fresh: Fresh, moves: bool) -> TakingPort:
+def _taking(channel: Channel, bits: TokenBits, fresh: Fresh, moves: bool) -> TakingPort:
     name = channel.name
     return TakingPort(
         channel=channel,
-        type=token_bits(channel),
+        bits=bits,
         valid=fresh(f"{name}_valid"),
         token=fresh(f"{name}_token"),
         pop=fresh(f"{name}_pop"),
@@ -259,11 +327,13 @@ def _taking(channel: Channel, fresh: Fresh, moves: bool) -> TakingPort:
     )
 
 
-def _sending(channel: Channel, fresh: Fresh, moves: bool, late: int) -> SendingPort:
+def _sending(
+    channel: Channel, bits: TokenBits, fresh: Fresh, moves: bool, late: int
+) -> SendingPort:
     name = channel.name
     return SendingPort(
         channel=channel,
-        type=token_bits(channel),
+        bits=bits,
         space=fresh(f"{name}_space"),
         push=fresh(f"{name}_push"),
         value=fresh(f"{name}_value"),
@@ -272,14 +342,23 @@ def _sending(channel: Channel, fresh: Fresh, moves: bool, late: int) -> SendingP
     )
 
 
-def _load(statement: Load, graph: Graph, fresh: Fresh, static: bool) -> LoadPort:
+def _load(
+    statement: Load,
+    graph: Graph,
+    fresh: Fresh,
+    static: bool,
+    at: Range | None,
+    ranges: Ranges,
+) -> LoadPort:
     name = statement.tensor
     tensor = graph.tensor(name)
+    whole = bits_of(statement.type)
     return LoadPort(
         statement=statement,
         tensor=tensor,
-        type=bits_of(statement.type),
-        address_type=_address_type(tensor) if static else WORD,
+        type=whole,
+        needed=needed_bits(whole, ranges.get(Elements(name))),
+        address_type=_address_type(tensor) if static else _address_within(at),
         enable=fresh(f"{name}_read"),
         address=fresh(f"{name}_read_address"),
         data=fresh(f"{name}_read_data"),
@@ -293,14 +372,21 @@ def _address_type(tensor: Tensor) -> Bits:
     return Bits(width=max(1, (prod(tensor.allocated) - 1).bit_length()))
 
 
-def _store(statement: Store, graph: Graph, fresh: Fresh, timed: bool, stage: int) -> StorePort:
+def _address_within(range: Range | None) -> Bits:
+    """The bits of the addresses of a machine, also of those outside of their tensor."""
+    return WORD if range is None or range.low < 0 else needed_bits(WORD, range)
+
+
+def _store(
+    statement: Store, graph: Graph, fresh: Fresh, timed: bool, stage: int, at: Range | None
+) -> StorePort:
     name = statement.tensor
     tensor = graph.tensor(name)
     return StorePort(
         statement=statement,
         tensor=tensor,
         type=bits_of(statement.value.type),
-        address_type=_address_type(tensor) if timed else WORD,
+        address_type=_address_type(tensor) if timed else _address_within(at),
         stage=stage,
         timed=timed or tensor.place is MemorySpace.MEMORY,
         enable=fresh(f"{name}_write"),

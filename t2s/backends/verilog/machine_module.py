@@ -37,7 +37,14 @@ from t2s.backends.verilog.interfaces import (
     parameters_of_space,
     ports_of_one,
 )
-from t2s.backends.verilog.machine_rules import RuleLogic, RuleWriter, State, any_of
+from t2s.backends.verilog.machine_ranges import Kept, Tag
+from t2s.backends.verilog.machine_rules import (
+    RuleEffect,
+    RuleLogic,
+    RuleWriter,
+    State,
+    any_of,
+)
 from t2s.backends.verilog.sorted_memory import (
     PointPorts,
     point_ports,
@@ -73,13 +80,24 @@ class MachineModule:
             head.value: graph.channel(head.channel).stream.element for head in node.heads
         } | {head.tag: INT32 for head in node.heads if head.tag is not None}
         files = {register.name: fresh(register.name) for register in node.registers}
+        bits = {
+            register.name: port.needed_bits(
+                bits_of(register.type), interface.ranges.get(Kept(node.name, register.name))
+            )
+            for register in node.registers
+        }
         parameters = {parameter.name: text for parameter, text in interface.parameters}
-        single = {r.name: files[r.name] for r in node.registers if not r.shape}
+        single = {
+            r.name: files[r.name] if bits[r.name] == bits_of(r.type) else fresh(f"{r.name}_value")
+            for r in node.registers
+            if not r.shape
+        }
         self.state = State(
             mode=fresh("mode"),
             finished=port.FINISHED,
             modes={mode.name: fresh(f"in_{mode.name}") for mode in node.modes},
             files=files,
+            bits=bits,
             points={memory.name: self._point_names(memory) for memory in node.memories},
             start={**parameters, **self.space, **single},
             heads={
@@ -151,9 +169,14 @@ class MachineModule:
         ]
         for register in self.node.registers:
             count = prod(register.shape) if register.shape else None
-            items.append(
-                ast.variable(self.state.files[register.name], bits_of(register.type), count)
-            )
+            file, bits = self.state.files[register.name], self.state.bits[register.name]
+            items.append(ast.variable(file, bits, count))
+            value = self.state.start.get(register.name, file)
+            if value != file:
+                whole = bits_of(register.type)
+                items.append(ast.variable(value, whole))
+                held = ast.widened(Name(name=file), bits, whole)
+                items.append(ast.ContinuousAssignment(target=Name(name=value), value=held))
         for memory in self.node.memories:
             names = self.state.points[memory.name]
             items += [
@@ -173,17 +196,22 @@ class MachineModule:
 
     def _head(self, taking: TakingPort, value: str, tag: str | None) -> list[ast.Item]:
         token, type = Name(name=taking.token), bits_of(taking.channel.stream.element)
+        bits = taking.bits
         items: list[ast.Item] = [ast.variable(value, type)]
-        if tag is None:
-            return [*items, ast.ContinuousAssignment(target=Name(name=value), value=token)]
-        low = ast.Slice(base=token, high=type.total - 1, low=0)
-        high = ast.Slice(base=token, high=taking.type.width - 1, low=type.total)
-        wide = ast.Resize(bits=32, value=call("$signed", high))
+        if tag is None or bits.tag is None:
+            whole = ast.widened(token, bits.value, type)
+            return [*items, ast.ContinuousAssignment(target=Name(name=value), value=whole)]
+        low = ast.Slice(base=token, high=bits.value.total - 1, low=0)
+        high = ast.Slice(base=token, high=taking.type.width - 1, low=bits.value.total)
         return [
             *items,
             ast.variable(tag, ast.INTEGER),
-            ast.ContinuousAssignment(target=Name(name=value), value=low),
-            ast.ContinuousAssignment(target=Name(name=tag), value=wide),
+            ast.ContinuousAssignment(
+                target=Name(name=value), value=ast.widened(low, bits.value, type)
+            ),
+            ast.ContinuousAssignment(
+                target=Name(name=tag), value=ast.widened(high, bits.tag, ast.INTEGER)
+            ),
         ]
 
     # --------------------------------------------------------------------------------- firing
@@ -278,7 +306,10 @@ class MachineModule:
             )
             for rule in self.rules.rules
             for sent in rule.sent
-            if isinstance(sent.tag, Name) and sent.tag.name not in known
+            if isinstance(sent.tag, Name)
+            and sent.tag.name not in known
+            # a tag in a known range fits
+            and Tag(sent.channel) not in self.interface.ranges
         ]
         full = [Name(name=names.full) for names in self.state.points.values()]
         chain: tuple[TargetStatement, ...] = ()
@@ -345,7 +376,6 @@ class Effects:
         """The token that the next rule puts into a channel."""
         channel = sending.channel
         element_type = bits_of(channel.stream.element)
-        tagged = channel.stream.nesting > 0
         value = self._fresh(f"{channel.name}_data")
         tag = self._fresh(f"{channel.name}_tag")
         body: tuple[TargetStatement, ...] = ()
@@ -367,12 +397,13 @@ class Effects:
         items: list[ast.Item] = [ast.variable(value, element_type)]
         start: list[TargetStatement] = [ast.put(value, ast.ZEROS)]
         whole: TargetExpression = Name(name=value)
-        if tagged:
+        if sending.bits.value != element_type:
+            whole = ast.Resize(bits=sending.bits.value.width, value=whole)
+        if sending.bits.tag is not None:
             items.append(ast.variable(tag, ast.INTEGER))
             start.append(ast.put(tag, number(0)))
-            whole = ast.Concatenation(
-                parts=(ast.Resize(bits=TAG_BITS, value=Name(name=tag)), whole)
-            )
+            kept = ast.Resize(bits=sending.bits.tag.width, value=Name(name=tag))
+            whole = ast.Concatenation(parts=(kept, whole))
         return [
             *items,
             ast.AlwaysComb(body=(*start, *body)),
@@ -433,6 +464,13 @@ class Effects:
             self._clocked(next_mode, ends),
         ]
 
+    def _kept(self, write: RuleEffect) -> TargetExpression:
+        """What is written to a register: the bits that it has of the value."""
+        bits = self.state.bits[write.register]
+        register = next(r for r in self.node.registers if r.name == write.register)
+        value = Name(name=write.value)
+        return value if bits == bits_of(register.type) else ast.Resize(bits=bits.width, value=value)
+
     def _clocked(self, next_mode: str, ends: str) -> ast.Item:
         state = self.state
         fired: list[TargetStatement] = [
@@ -445,7 +483,7 @@ class Effects:
                     Name(name=state.files[write.register])
                     if write.at is None
                     else ast.element(state.files[write.register], write.at),
-                    Name(name=write.value),
+                    self._kept(write),
                     clocked=True,
                 )
                 for write in rule.written
@@ -459,7 +497,8 @@ class Effects:
             *self.cooldown.resets(),
         ]
         resets += [
-            _started(register, state.files[register.name]) for register in self.node.registers
+            _started(register, state.files[register.name], state.bits[register.name])
+            for register in self.node.registers
         ]
         fires = Name(name=port.FIRES)
         goes = (If(condition=fires, then=tuple(fired)), *self.cooldown.updates(fires))
@@ -468,8 +507,11 @@ class Effects:
         )
 
 
-def _started(register: Register, name: str) -> TargetStatement:
+def _started(register: Register, name: str, bits: ast.Bits) -> TargetStatement:
+    value = start_of(register)
+    if value != ast.ZEROS and bits != bits_of(register.type):
+        value = ast.Resize(bits=bits.width, value=value)
     if not register.shape:
-        return ast.put(name, start_of(register), clocked=True)
-    start = ast.put(ast.element(name, Name(name="at")), start_of(register), clocked=True)
+        return ast.put(name, value, clocked=True)
+    start = ast.put(ast.element(name, Name(name="at")), value, clocked=True)
     return ast.UnrolledFor(variable="at", count=prod(register.shape), body=(start,))

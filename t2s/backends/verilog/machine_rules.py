@@ -87,12 +87,14 @@ class State:
     """Names of the state of a machine, and of its heads.
 
     ``start`` are those of parameters, space indices and registers of one element, before a firing.
+    ``bits`` are the types of the registers themselves, which have the bits in which values differ.
     """
 
     mode: str
     finished: str
     modes: Mapping[str, str]
     files: Mapping[str, str]
+    bits: Mapping[str, ast.Bits]
     points: Mapping[str, PointPorts]
     start: Mapping[str, str]
     heads: Mapping[str, Mapping[str, str]]
@@ -226,7 +228,13 @@ class RuleWriter:
             ast.ContinuousAssignment(target=Name(name=port.enable), value=Name(name=taken))
         )
         self._address(port.address, statement.indices, port, names)
-        return port.data
+        if port.needed == port.type:
+            return port.data
+        name = self._declared(statement.target, port.type)
+        data = ast.Slice(base=Name(name=port.data), high=port.needed.width - 1, low=0)
+        whole = ast.widened(data, port.needed, port.type)
+        self.items.append(ast.ContinuousAssignment(target=Name(name=name), value=whole))
+        return name
 
     def _store(
         self, statement: Store, port: StorePort, taken: str, names: Mapping[str, str]
@@ -272,6 +280,8 @@ class RuleWriter:
                 *(_below(at, extent) for at, extent in zip(places, shape, strict=True))
             )
             place = Ternary(condition=inside, if_true=place, if_false=NOWHERE)
+        if port.address_type != ast.WORD:
+            place = ast.Resize(bits=port.address_type.width, value=place)
         self._set(target, place, writer)
 
     def _element(
@@ -297,15 +307,16 @@ class RuleWriter:
         """The content of a register, or what this firing has written to the place."""
         register = statement.register
         at = self._element(register, statement.indices, logic.taken, names)
-        file = self.state.files[register]
-        value: TargetExpression = Name(name=file) if at is None else ast.element(file, at)
+        file, whole = self.state.files[register], bits_of(statement.type)
+        held = Name(name=file) if at is None else ast.element(file, at)
+        value: TargetExpression = ast.widened(held, self.state.bits[register], whole)
         for write in logic.written:
             if write.register == register and (at is None or write.at is None):
                 value = Name(name=write.value)
             elif write.register == register and at is not None and write.at is not None:
                 same = Binary(operator="==", left=write.at, right=at)
                 value = Ternary(condition=same, if_true=Name(name=write.value), if_false=value)
-        name = self._declared(statement.target, bits_of(statement.type))
+        name = self._declared(statement.target, whole)
         self.items.append(ast.ContinuousAssignment(target=Name(name=name), value=value))
         names[statement.target] = name
 

@@ -16,6 +16,7 @@ from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.data_types import bits_of, signal_names
 from t2s.backends.verilog.interfaces import FAULT_TYPE, Interface, interface_of, token_bits
 from t2s.backends.verilog.limits import Bounds
+from t2s.backends.verilog.machine_ranges import UNKNOWN, Ranges
 from t2s.backends.verilog.stages import AT_ONCE, plan_of
 from t2s.backends.verilog.storage import Counts, most_tokens, tokens_sent
 from t2s.backends.verilog.technology import GENERIC, Technology
@@ -98,12 +99,14 @@ class Top:
     """All names that the modules around the nodes need.
 
     ``constants`` are the times of the device for which the design is built; ``None`` makes them
-    inputs.  ``chip`` is the module that starts the design, with ports ``start`` and ``done``.
-    ``sent`` has the most tokens that each element of a channel gets, if times are constants.
+    inputs.  ``ranges`` are those of its machines.  ``chip`` is the module that starts the design,
+    with ports ``start`` and ``done``.  ``sent`` has the most tokens that each element of a channel
+    gets, if times are constants.
     """
 
     graph: Graph
     constants: DeviceTimes | None
+    ranges: Ranges
     module: str
     chip: str
     start: str
@@ -186,7 +189,10 @@ def _access(access: AccessNames, address: ast.Bits, places: int) -> list[ast.Mod
 
 
 def top_of(
-    graph: Graph, constants: DeviceTimes | None = None, technology: Technology = GENERIC
+    graph: Graph,
+    constants: DeviceTimes | None = None,
+    technology: Technology = GENERIC,
+    ranges: Ranges = UNKNOWN,
 ) -> Top:
     """The names of a design, with ``constants`` or with inputs in their place."""
     modules = signal_names(LIBRARY)
@@ -199,6 +205,7 @@ def top_of(
             plan=AT_ONCE
             if constants is None or isinstance(node, Machine)
             else plan_of(graph, node, constants, technology),
+            ranges=ranges,
         )
         for node in graph.nodes
     )
@@ -210,6 +217,7 @@ def top_of(
     return Top(
         graph=graph,
         constants=constants,
+        ranges=ranges,
         module=module,
         chip=chip,
         start=fresh("start"),
@@ -299,7 +307,7 @@ def top_module(top: Top, bounds: Bounds) -> ast.HardwareModule:
 
 def _fifos(channel: Channel, names: ChannelNames, bound: ChannelTimes, top: Top) -> list[ast.Item]:
     constants = top.constants
-    type, count = token_bits(channel), channel.element_count
+    type, count = token_bits(top.graph, channel, top.ranges).type, channel.element_count
     wires: list[tuple[str, ast.Bits]] = [
         (names.push, ast.BIT),
         (names.value, type),

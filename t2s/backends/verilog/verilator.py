@@ -24,6 +24,7 @@ from t2s.backends.verilog.data_types import hexadecimal, memory_of, read_back
 from t2s.backends.verilog.emit import files_of
 from t2s.backends.verilog.faults import fault_text
 from t2s.backends.verilog.limits import Bounds
+from t2s.backends.verilog.machine_ranges import UNKNOWN, Ranges
 from t2s.backends.verilog.technology import GENERIC, Technology
 from t2s.backends.verilog.testbench import Testbench
 from t2s.backends.verilog.top import top_of
@@ -192,17 +193,18 @@ def build_hardware(
     waves: WaveFormat | None = None,
     constant: bool = False,
     technology: Technology = GENERIC,
+    ranges: Ranges = UNKNOWN,
 ) -> HardwareModel:
     """Emit a design into ``folder`` and build its simulation there.
 
     With ``constant`` the hardware is that of a chip of a technology with ``timing``, for runs with
-    these times.
+    these times; its machines are as wide as ``ranges`` need.
     ``runtime`` is a folder for the part that all builds share (default: ``folder``); ``waves`` is
     the format of waveforms, if there are to be any.
     Raises ``UnsupportedError`` for what the backend cannot emit, and ``VerilationError`` if
     Verilator or a C++ compiler is missing, or fails.
     """
-    files = files_of(graph, timing, bounds, constant=constant, technology=technology)
+    files = files_of(graph, timing, bounds, constant=constant, technology=technology, ranges=ranges)
     return build_files(
         graph,
         bounds,

@@ -23,6 +23,7 @@ from t2s.backends.text.expressions import (
     TargetExpression,
     TargetStatement,
     Unary,
+    call,
     number,
 )
 from t2s.core.names import one_line
@@ -271,6 +272,14 @@ def either(*conditions: TargetExpression) -> TargetExpression:
 def negation(condition: TargetExpression) -> TargetExpression:
     """``!condition``."""
     return Unary(operator="!", operand=condition)
+
+
+def widened(value: TargetExpression, bits: Bits, whole: Bits) -> TargetExpression:
+    """A number that is kept in fewer bits than its type has, as a value of that type."""
+    if bits.total == whole.total:
+        return value
+    signed = call("$signed", value) if bits.signed else value
+    return Resize(bits=whole.total, value=signed)
 
 
 def variable(name: str, type: Bits = BIT, count: int | None = None) -> Declaration:

@@ -27,6 +27,9 @@ from t2s.sparse_repr.blocks.scanners import DenseScanner, JoinStrategy
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]
 
+COORDINATES = "crd"
+"""The array of a level that lists its coordinates."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packed:
@@ -137,7 +140,7 @@ class Level(Term):
 
     def positions(self, arrays: Arrays, count: int, extent: int) -> int:
         """Number of positions of the level, given that of the level above."""
-        return len(arrays["crd"])
+        return len(arrays[COORDINATES])
 
     def requirement(self, arrays: Arrays, count: int, extent: int) -> str | None:
         """The requirement that arrays below ``count`` positions violate; ``None`` if they fit."""

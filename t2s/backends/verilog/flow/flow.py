@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from time import perf_counter
@@ -30,6 +30,7 @@ from t2s.backends.verilog.flow.tiny_tapeout import pins_module
 from t2s.backends.verilog.flow.toolchain import check_tools, run_tool, run_yosys
 from t2s.backends.verilog.flow.wishbone import LIBRARY as SLAVE_LIBRARY
 from t2s.backends.verilog.flow.wishbone import header, not_on_a_bus, wishbone_slave
+from t2s.backends.verilog.machine_ranges import UNKNOWN, Ranges
 from t2s.backends.verilog.technology import Technology, find_technology
 from t2s.backends.verilog.top import Top, top_of
 from t2s.backends.verilog.verilog_ast import print_modules
@@ -68,13 +69,14 @@ class ChipJob:
     """What a chip is built of.
 
     ``arrays`` are the inputs and the outputs that are expected of them, by the names of a user's
-    arrays, ``parameters`` the scalars.
+    arrays, ``parameters`` the scalars.  ``ranges`` are those of machines.
     """
 
     graph: Graph
     times: DeviceTimes
     arrays: Mapping[str, Array]
     parameters: Mapping[str, Array]
+    ranges: Ranges = field(default_factory=lambda: UNKNOWN)
     memory: Memory
     part: Part
     board: Board | None
@@ -95,7 +97,7 @@ class Sources:
 
 def check_memory(graph: Graph, memory: Memory = Memory.BRAM) -> None:
     """Raise ``UnsupportedError`` for a design that has no such memory, with all reasons."""
-    problems = unsupported(graph)
+    problems = unsupported(graph, machines=memory is Memory.BRAM)
     if memory is Memory.WISHBONE:
         problems = [*problems, *not_on_a_bus(graph)]
     if problems:
@@ -114,10 +116,10 @@ def sources_of(job: ChipJob) -> Sources:
         case Memory.AXI_STREAM:
             return _streamed_sources(job)
     technology = find_technology(job.part.technology)
-    top = top_of(job.graph, job.times, technology)
+    top = top_of(job.graph, job.times, technology, job.ranges)
     images = memory_images(job.graph, job.arrays)
     test = self_test(top, job.times, images, job.parameters)
-    files = _with_border(job.graph, job.times, technology, LIBRARY, test.files)
+    files = _with_border(job.graph, job.times, technology, LIBRARY, test.files, job.ranges)
     module = test.module
     if job.board is not None:
         files |= {name: _text(name) for name in BOARD_LIBRARY}
@@ -172,10 +174,11 @@ def _with_border(
     technology: Technology,
     library: Sequence[str],
     border: Mapping[str, str],
+    ranges: Ranges = UNKNOWN,
 ) -> dict[str, str]:
     """The files of a chip, and of what is around it with its library."""
     return {
-        **chip_files(graph, times, technology),
+        **chip_files(graph, times, technology, ranges),
         **{name: _text(name) for name in library},
         **border,
     }

@@ -18,6 +18,7 @@ from t2s.backends.verilog.emit import chip_files, files_of, library_text
 from t2s.backends.verilog.flow.parts import Part
 from t2s.backends.verilog.flow.toolchain import check_tools, run_yosys
 from t2s.backends.verilog.limits import largest
+from t2s.backends.verilog.machine_ranges import UNKNOWN, Ranges
 from t2s.backends.verilog.technology import find_technology
 from t2s.backends.verilog.top import Top, top_of
 from t2s.backends.verilog.verilator import HardwareModel, build_files
@@ -28,7 +29,12 @@ NETLIST = "netlist"
 
 
 def netlist_model(
-    graph: Graph, times: DeviceTimes, part: Part, folder: Path, time_limit: float
+    graph: Graph,
+    times: DeviceTimes,
+    part: Part,
+    folder: Path,
+    time_limit: float,
+    ranges: Ranges = UNKNOWN,
 ) -> HardwareModel:
     """Synthesize a design, without memory, and build a simulation of the netlist in ``folder``.
 
@@ -36,8 +42,8 @@ def netlist_model(
     """
     check_tools(["yosys"])
     technology = find_technology(part.technology)
-    top = top_of(graph, times, technology)
-    sources = chip_files(graph, times, technology)
+    top = top_of(graph, times, technology, ranges)
+    sources = chip_files(graph, times, technology, ranges)
     write_texts(folder, sources)
     commands = [
         f"read_slang --top {top.chip} {' '.join(sources)}",
@@ -46,7 +52,9 @@ def netlist_model(
         f"write_verilog -noattr {NETLIST}.v",
     ]
     run_yosys(commands, folder, time_limit)
-    bench = files_of(graph, times, largest(times), constant=True, technology=technology)
+    bench = files_of(
+        graph, times, largest(times), constant=True, technology=technology, ranges=ranges
+    )
     models = {name: library_text(name) for name in (*technology.primitives, *technology.models)}
     files = {
         "floats.sv": bench["floats.sv"],

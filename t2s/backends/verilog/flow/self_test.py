@@ -1,12 +1,12 @@
 """The self test of a chip: the design with its memories, which says whether all results are right.
 
 Each load unit reads a block RAM of its own, with what it reads of the tensor's inputs; each store
-unit has the results that are expected, and compares.
+unit has the results that are expected, and compares.  The loads of a machine read look-up tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -14,21 +14,24 @@ import numpy as np
 
 from t2s.backends.base import DeviceTimes, Unsupported
 from t2s.backends.text.expressions import (
+    Binary,
     If,
     Literal,
     Name,
     TargetExpression,
     TargetStatement,
+    Ternary,
     number,
 )
 from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.data_types import hexadecimal, signal_names
+from t2s.backends.verilog.flow.machine_memories import in_tables, sharing
 from t2s.backends.verilog.flow.surroundings import LIBRARY as COUNTING
-from t2s.backends.verilog.flow.surroundings import Surroundings, row_of
-from t2s.backends.verilog.interfaces import LoadPort, StorePort
+from t2s.backends.verilog.flow.surroundings import P, Surroundings, of_place, row_of
+from t2s.backends.verilog.interfaces import Interface, LoadPort, StorePort
 from t2s.backends.verilog.reductions import reduction
-from t2s.backends.verilog.top import Top
+from t2s.backends.verilog.top import AccessNames, NodeNames, Top
 from t2s.core.ops import Array
 from t2s.graph.arrays import pack
 from t2s.graph.body import Load, Store
@@ -48,18 +51,22 @@ class SelfTest:
     images: Mapping[str, str]
 
 
-def unsupported(graph: Graph) -> list[Unsupported]:
-    """Why a design has no self test in block RAM."""
+def unsupported(graph: Graph, *, machines: bool = True) -> list[Unsupported]:
+    """Why a design has no memories; ``machines`` have some in a self test only."""
     problems = [
         Unsupported(
             subject=f"node {machine.name!r}",
-            why="machines have no self test: they decide on data in the cycle of their address",
+            why="machines have a self test only, memory='bram': they decide on data in the cycle "
+            "of their address",
             location=machine.location,
         )
-        for machine in graph.machines
+        for machine in (() if machines else graph.machines)
     ]
     passed_on = loading(graph).keys() & storing(graph).keys()
+    tables = in_tables(graph) if machines else frozenset()
     for tensor in graph.tensors:
+        if tensor.name in tables and tensor.name not in passed_on:
+            continue
         if tensor.place is not MemorySpace.MEMORY or tensor.open:
             why = "only tensors in memory whose size is known have block RAM in a self test"
         elif tensor.name in passed_on:
@@ -155,52 +162,126 @@ class _Builder:
 
     def _loads(self) -> Iterator[ast.Item]:
         for interface, names in self.top.nodes:
-            count = interface.node.place_count
             yield from self.around.grants(interface, names)
-            for load, access in zip(interface.loads, names.loads, strict=True):
-                words, shift = self._words(load)
-                for place in range(count):
-                    yield ast.Instance(
-                        module="image",
-                        name=self._fresh(f"{access.data}_image"),
-                        parameters=(
-                            *self._shape(load, words, shift),
-                            ("DELAY", number(interface.plan.load_latency)),
-                            ("FILE", self._file(load.tensor, words)),
-                        ),
-                        connections=(
-                            (port.CLOCK, Name(name=port.CLOCK)),
-                            ("address", row_of(access.address, place, load.address_type, shift)),
-                            ("data", ast.element(access.data, place)),
-                        ),
-                    )
+            yield from self._faults(interface, names)
+            for numbers in sharing(interface.node, Load, len(interface.loads)):
+                loads = [interface.loads[number] for number in numbers]
+                signals = [names.loads[number] for number in numbers]
+                yield from self._image(interface, loads, signals)
+
+    def _image(
+        self, interface: Interface, loads: Sequence[LoadPort], signals: Sequence[AccessNames]
+    ) -> Iterator[ast.Item]:
+        """A memory for each PE, which loads share that are never in one firing."""
+        load, count = loads[0], interface.node.place_count
+        words, shift = self._words(load)
+        type = max((load.address_type for load in loads), key=lambda type: type.width)
+        enables, data = [each.enable for each in signals], signals[0].data
+        address = yield from self._chosen(enables, [a.address for a in signals], type, count)
+        if len(loads) > 1:
+            data = self._fresh(f"{data}_shared")
+            yield ast.variable(data, load.type, count)
+            copies = tuple(ast.put(of_place(each.data), of_place(data)) for each in signals)
+            yield ast.AlwaysComb(body=(ast.UnrolledFor(variable=P, count=count, body=copies),))
+        for place in range(count):
+            yield ast.Instance(
+                module="image",
+                name=self._fresh(f"{data}_image"),
+                parameters=(
+                    *self._shape(load, words, type, shift),
+                    ("DELAY", number(interface.plan.load_latency)),
+                    ("FILE", self._file(load.tensor, words)),
+                ),
+                connections=(
+                    (port.CLOCK, Name(name=port.CLOCK)),
+                    ("address", row_of(address, place, type, shift)),
+                    ("data", ast.element(data, place)),
+                ),
+            )
 
     def _stores(self) -> Iterator[ast.Item]:
         for interface, names in self.top.nodes:
-            count = interface.node.place_count
-            for store, access in zip(interface.stores, names.stores, strict=True):
-                words, shift = self._words(store)
-                wrong = self._fresh(f"{access.data}_wrong")
-                yield ast.variable(wrong, ast.BIT, count)
-                self.judges.append((wrong, count))
-                for place in range(count):
-                    yield ast.Instance(
-                        module="judge",
-                        name=self._fresh(f"{access.data}_judge"),
-                        parameters=(
-                            *self._shape(store, words, shift),
-                            ("FILE", self._file(store.tensor, words)),
-                        ),
-                        connections=(
-                            (port.CLOCK, Name(name=port.CLOCK)),
-                            (port.RESET, Name(name=port.RESET)),
-                            ("write", ast.element(access.enable, place)),
-                            ("address", row_of(access.address, place, store.address_type, shift)),
-                            ("value", ast.element(access.data, place)),
-                            ("wrong", ast.element(wrong, place)),
-                        ),
-                    )
-                yield from self.around.last_store(store, access.enable, count)
+            for numbers in sharing(interface.node, Store, len(interface.stores)):
+                stores = [interface.stores[number] for number in numbers]
+                signals = [names.stores[number] for number in numbers]
+                yield from self._judge(interface, names.fires, stores, signals)
+
+    def _judge(
+        self,
+        interface: Interface,
+        fires: str,
+        stores: Sequence[StorePort],
+        signals: Sequence[AccessNames],
+    ) -> Iterator[ast.Item]:
+        """A comparison for each PE, which stores share that are never in one firing."""
+        store, count = stores[0], interface.node.place_count
+        words, shift = self._words(store)
+        type = max((store.address_type for store in stores), key=lambda type: type.width)
+        enables, writes = [each.enable for each in signals], signals[0].enable
+        if not interface.plan.chip:
+            writes = self._fresh(f"{writes}_fires")
+            yield from self._stored(writes, fires, enables, count)
+        address = yield from self._chosen(enables, [s.address for s in signals], type, count)
+        value = yield from self._chosen(enables, [s.data for s in signals], store.type, count)
+        wrong = self._fresh(f"{value}_wrong")
+        yield ast.variable(wrong, ast.BIT, count)
+        self.judges.append((wrong, count))
+        for place in range(count):
+            yield ast.Instance(
+                module="judge",
+                name=self._fresh(f"{value}_judge"),
+                parameters=(
+                    *self._shape(store, words, type, shift),
+                    ("FILE", self._file(store.tensor, words)),
+                ),
+                connections=(
+                    (port.CLOCK, Name(name=port.CLOCK)),
+                    (port.RESET, Name(name=port.RESET)),
+                    ("write", ast.element(writes, place)),
+                    ("address", row_of(address, place, type, shift)),
+                    ("value", ast.element(value, place)),
+                    ("wrong", ast.element(wrong, place)),
+                ),
+            )
+        yield from self.around.last_store(store, writes, count)
+
+    def _chosen(
+        self, enables: Sequence[str], signals: Sequence[str], type: ast.Bits, count: int
+    ) -> Generator[ast.Item, None, str]:
+        """The signal of the access that is enabled, for each PE; it returns its name."""
+        if len(signals) == 1:
+            return signals[0]
+        name = self._fresh(f"{signals[0]}_shared")
+        chosen = of_place(signals[0])
+        for enable, signal in zip(enables[1:], signals[1:], strict=True):
+            chosen = Ternary(condition=of_place(enable), if_true=of_place(signal), if_false=chosen)
+        each = (ast.put(of_place(name), chosen),)
+        yield ast.variable(name, type, count)
+        yield ast.AlwaysComb(body=(ast.UnrolledFor(variable=P, count=count, body=each),))
+        return name
+
+    def _faults(self, interface: Interface, names: NodeNames) -> Iterator[ast.Item]:
+        """Registers that say that a machine has met what it cannot take."""
+        if not interface.may_fail:
+            return
+        count = interface.node.place_count
+        failed = self._fresh(f"{names.fault}_seen")
+        yield ast.variable(failed, ast.BIT, count)
+        self.judges.append((failed, count))
+        here = of_place(failed)
+        fails = Binary(operator="!=", left=of_place(names.fault), right=number(0))
+        seen = ast.both(ast.negation(Name(name=port.RESET)), ast.either(here, fails))
+        each = (ast.put(here, seen, clocked=True),)
+        yield ast.AlwaysFF(body=(ast.UnrolledFor(variable=P, count=count, body=each),))
+
+    def _stored(
+        self, writes: str, fires: str, enables: Sequence[str], count: int
+    ) -> Iterator[ast.Item]:
+        """Whether a machine stores: a rule that does is its next firing, and it fires."""
+        yield ast.variable(writes, ast.BIT, count)
+        enabled = ast.either(*map(of_place, enables))
+        both = ast.put(of_place(writes), ast.both(of_place(fires), enabled))
+        yield ast.AlwaysComb(body=(ast.UnrolledFor(variable=P, count=count, body=(both,)),))
 
     def _words(self, access: LoadPort | StorePort) -> tuple[Array, int]:
         """The words that a unit accesses, and how many low bits of its addresses they drop.
@@ -209,6 +290,8 @@ class _Builder:
         address.
         """
         flat = self.memory[access.tensor.name].reshape(-1)
+        if not flat.size:
+            flat = np.zeros(1, flat.dtype)  # a memory of no words is none
         lanes, statement = access.type.lanes, access.statement
         if lanes == 1:
             return flat[:, None], 0
@@ -220,11 +303,11 @@ class _Builder:
         return np.lib.stride_tricks.sliding_window_view(behind, lanes), 0
 
     def _shape(
-        self, access: LoadPort | StorePort, words: Array, shift: int
+        self, access: LoadPort | StorePort, words: Array, address: ast.Bits, shift: int
     ) -> tuple[tuple[str, TargetExpression], ...]:
         return (
             ("WIDTH", number(access.type.total)),
-            ("BITS", number(max(1, access.address_type.width - shift))),
+            ("BITS", number(max(1, address.width - shift))),
             ("DEPTH", number(len(words))),
         )
 

@@ -53,11 +53,13 @@ module MULT18X18D #(
 `ifndef SYNTHESIS
   assign {P35, P34, P33, P32, P31, P30, P29, P28, P27, P26, P25, P24, P23, P22, P21, P20, P19,
     P18, P17, P16, P15, P14, P13, P12, P11, P10, P9, P8, P7, P6, P5, P4, P3, P2, P1, P0} =
-    product;
-  logic signed [17:0] a, b, x, y;
-  logic signed [35:0] p, q, product;
-  assign a = {A17, A16, A15, A14, A13, A12, A11, A10, A9, A8, A7, A6, A5, A4, A3, A2, A1, A0};
-  assign b = {B17, B16, B15, B14, B13, B12, B11, B10, B9, B8, B7, B6, B5, B4, B3, B2, B1, B0};
+    product[35:0];
+  logic signed [18:0] a, b, x, y;  // with a bit above, which is 0 for numbers without a sign
+  logic signed [37:0] p, q, product;
+  assign a = {SIGNEDA && A17, A17, A16, A15, A14, A13, A12, A11, A10, A9,
+    A8, A7, A6, A5, A4, A3, A2, A1, A0};
+  assign b = {SIGNEDB && B17, B17, B16, B15, B14, B13, B12, B11, B10, B9,
+    B8, B7, B6, B5, B4, B3, B2, B1, B0};
   if (REG_INPUTA_CLK == "CLK0") begin : registered_a
     always_ff @(posedge CLK0) x <= a;
   end else begin : plain_a
