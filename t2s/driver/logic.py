@@ -24,7 +24,7 @@ def resources_of(graph: Graph, device: str | Device) -> ResourceReport:
     from t2s.simulator.program.build import build_program
 
     report = estimate_resources(graph, device)
-    if report.device.name not in PARTS:
+    if report.device.name not in PARTS or graph.machines:
         return report
     return report.with_logic(logic_of(build_program(graph, report.device, None, {})))
 

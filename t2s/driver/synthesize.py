@@ -295,8 +295,11 @@ def synthesize(
     stage = chip_stage(design, inputs, "synthesize", Memory(memory))
     graph = stage.graph
     target = _with_blocks(DEVICES[fpga.name] if device is None else find_device(device), fpga)
-    logic = logic_of(build_program(graph, target, None, {}), fpga.name)
-    _check_fits(graph, target, fpga, logic)
+    # what machines take is known after synthesis only
+    logic = None
+    if not graph.machines:
+        logic = logic_of(build_program(graph, target, None, {}), fpga.name)
+        _check_fits(graph, target, fpga, logic)
     check_capacities(graph)
     check_inputs(graph, inputs)
     run = chip_run(stage, inputs, target)
@@ -385,11 +388,8 @@ def _with_blocks(device: Device, part: Part) -> Device:
 def _check_fits(graph: Graph, device: Device, part: Part, logic: ChipLogic | None) -> None:
     """Raise ``UnsupportedError`` for a design that takes more than the FPGA has.
 
-    Of LUTs that is sure only where fewer than are estimated are too many.  What machines take is
-    known after synthesis only.
+    Of LUTs that is sure only where fewer than are estimated are too many.
     """
-    if graph.machines:
-        return
     from t2s.backends.verilog.flow.parts import PARTS
     from t2s.backends.verilog.flow.self_test import words_of_units
     from t2s.report.resources import estimate_resources

@@ -36,12 +36,7 @@ module C_pe (
     next_ti = ti;
     next_tj = tj;
     finishes = finished;
-    if (reset) begin
-      next_k = 0;
-      next_ti = 0;
-      next_tj = 0;
-      finishes = 1'b0;
-    end else if ($signed(32'(tj)) != 0) begin
+    if ($signed(32'(tj)) != 0) begin
       next_tj = 1'(tj + 1);
     end else if ($signed(32'(ti)) != 0) begin
       next_ti = 1'(ti + 1);
@@ -107,7 +102,12 @@ module C_pe (
 
   // what a firing leaves behind
   always_ff @(posedge clock) begin
-    if (reset || fires) begin
+    if (reset) begin
+      k <= 0;
+      ti <= 0;
+      tj <= 0;
+      finished <= 1'b0;
+    end else if (fires) begin
       k <= next_k;
       ti <= next_ti;
       tj <= next_tj;
@@ -163,12 +163,7 @@ module C_pe_2 (
     next_ti = ti;
     next_tj = tj;
     finishes = finished;
-    if (reset) begin
-      next_k = 0;
-      next_ti = 0;
-      next_tj = 0;
-      finishes = 1'b0;
-    end else if ($signed(32'(tj)) != 0) begin
+    if ($signed(32'(tj)) != 0) begin
       next_tj = 1'(tj + 1);
     end else if ($signed(32'(ti)) != 0) begin
       next_ti = 1'(ti + 1);
@@ -231,7 +226,12 @@ module C_pe_2 (
 
   // what a firing leaves behind
   always_ff @(posedge clock) begin
-    if (reset || fires) begin
+    if (reset) begin
+      k <= 0;
+      ti <= 0;
+      tj <= 0;
+      finished <= 1'b0;
+    end else if (fires) begin
       k <= next_k;
       ti <= next_ti;
       tj <= next_tj;
@@ -287,12 +287,7 @@ module C_pe_3 (
     next_ti = ti;
     next_tj = tj;
     finishes = finished;
-    if (reset) begin
-      next_k = 0;
-      next_ti = 0;
-      next_tj = 0;
-      finishes = 1'b0;
-    end else if ($signed(32'(tj)) != 0) begin
+    if ($signed(32'(tj)) != 0) begin
       next_tj = 1'(tj + 1);
     end else if ($signed(32'(ti)) != 0) begin
       next_ti = 1'(ti + 1);
@@ -355,7 +350,12 @@ module C_pe_3 (
 
   // what a firing leaves behind
   always_ff @(posedge clock) begin
-    if (reset || fires) begin
+    if (reset) begin
+      k <= 0;
+      ti <= 0;
+      tj <= 0;
+      finished <= 1'b0;
+    end else if (fires) begin
       k <= next_k;
       ti <= next_ti;
       tj <= next_tj;
@@ -408,12 +408,7 @@ module C_pe_4 (
     next_ti = ti;
     next_tj = tj;
     finishes = finished;
-    if (reset) begin
-      next_k = 0;
-      next_ti = 0;
-      next_tj = 0;
-      finishes = 1'b0;
-    end else if ($signed(32'(tj)) != 0) begin
+    if ($signed(32'(tj)) != 0) begin
       next_tj = 1'(tj + 1);
     end else if ($signed(32'(ti)) != 0) begin
       next_ti = 1'(ti + 1);
@@ -473,7 +468,12 @@ module C_pe_4 (
 
   // what a firing leaves behind
   always_ff @(posedge clock) begin
-    if (reset || fires) begin
+    if (reset) begin
+      k <= 0;
+      ti <= 0;
+      tj <= 0;
+      finished <= 1'b0;
+    end else if (fires) begin
       k <= next_k;
       ti <= next_ti;
       tj <= next_tj;
@@ -644,11 +644,7 @@ module C_store_pe #(parameter int ii = 0, parameter int jj = 0) (
     next_ti = ti;
     next_tj = tj;
     finishes = finished;
-    if (reset) begin
-      next_ti = 0;
-      next_tj = 0;
-      finishes = 1'b0;
-    end else if ($signed(32'(tj)) != 0) begin
+    if ($signed(32'(tj)) != 0) begin
       next_tj = 1'(tj + 1);
     end else if ($signed(32'(ti)) != 0) begin
       next_ti = 1'(ti + 1);
@@ -680,7 +676,11 @@ module C_store_pe #(parameter int ii = 0, parameter int jj = 0) (
 
   // what a firing leaves behind
   always_ff @(posedge clock) begin
-    if (reset || fires) begin
+    if (reset) begin
+      ti <= 0;
+      tj <= 0;
+      finished <= 1'b0;
+    end else if (fires) begin
       ti <= next_ti;
       tj <= next_tj;
       finished <= finishes;
