@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from t2s.driver.lower import interpret, lower, print_loop_nest, resources
     from t2s.driver.many import Run, compare, fit_depths, simulate_many
     from t2s.driver.program import program
+    from t2s.driver.rtl_kernel import rtl_kernel
     from t2s.driver.search import search
     from t2s.driver.simulate import cycles, simulate
     from t2s.driver.synthesize import synthesize
@@ -101,6 +102,7 @@ __all__ = [
     "registers",
     "resources",
     "rsqrt",
+    "rtl_kernel",
     "search",
     "select",
     "simulate",
@@ -121,6 +123,7 @@ _HOMES = {
     "driver.hardware": "emit emulate verilate",
     "driver.lower": "interpret lower print_loop_nest resources",
     "driver.many": "Run compare fit_depths simulate_many",
+    "driver.rtl_kernel": "rtl_kernel",
     "driver.search": "search",
     "driver.program": "program",
     "driver.simulate": "cycles simulate",

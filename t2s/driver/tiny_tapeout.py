@@ -15,7 +15,7 @@ from t2s.core.errors import UserError
 from t2s.core.files import is_file, write_texts
 from t2s.core.location import user_location
 from t2s.core.validate import checked_folder, checked_seconds
-from t2s.driver.chip_run import chip_graph, chip_run, megahertz
+from t2s.driver.chip_run import chip_graph, chip_run, megahertz, with_own_memory
 
 if TYPE_CHECKING:
     from t2s.backends.verilog.flow.streams import Stream
@@ -102,7 +102,7 @@ def tiny_tapeout(
     library = None if liberty is None else _checked_library(liberty)
     check_tools(["yosys"])
     graph = chip_graph(design, inputs, "tiny_tapeout", Memory.AXI_STREAM)
-    run = chip_run(graph, inputs, find_device(device))
+    run = chip_run(graph, inputs, with_own_memory(find_device(device)))
     streamed = with_streams(graph, run.times, run.parameters, "generic")
     if len(streamed.streams) > MOST_STREAMS:
         why = (
