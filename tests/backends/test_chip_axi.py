@@ -24,11 +24,13 @@ needs_verilator = pytest.mark.skipif(
     not verilator_available(), reason="Verilator or a C++ compiler is not installed"
 )
 
-# Arguments: a seed, pauses in one of so many cycles on all channels (never with 0), and the latency
-# of the memory.  Commands: "w OFFSET VALUE" writes a register, "r OFFSET" reads one, "u OFFSET MASK
+# Arguments: a seed, pauses in one of so many cycles on all channels (never with 0), the latency of
+# the memory, and its manner: 0 is always ready, 1 once something is offered, 2 for addresses of
+# writes once there are data, 3 for data once there are addresses; all but 0 give the last beats of
+# bursts late.  Commands: "w OFFSET VALUE" writes a register, "r OFFSET" reads one, "u OFFSET MASK
 # VALUE" reads one until those bits have that value; "m ADDRESS COUNT BYTE..." writes memory, "d
-# ADDRESS COUNT" prints it, and after "e N" the bus answers everything with that response.
-# Everything that the protocol forbids ends the program.
+# ADDRESS COUNT" prints it; "q 0" is an error if the bus has more to do, and after "e N" it answers
+# reads with the response N % 4 and writes with N / 4.  What the protocol forbids ends the program.
 _HOST = """
 #include <cstdint>
 #include <cstdio>
@@ -39,10 +41,12 @@ _HOST = """
 #include "Vmodule.h"
 static const uint64_t BASE = 0x123400000000ull;
 static const unsigned BYTES = @BYTES@;
+// memories and registers begin with anything
+static const bool random_start = (Verilated::randReset(2), Verilated::randSeed(17), true);
 static Vmodule design;
 static std::vector<uint8_t> memory(1 << 16);
 static uint64_t now = 0;
-static unsigned state, one_in, latency, answer = 0;
+static unsigned state, one_in, latency, manner, answer = 0;
 static bool waits() {
   state = state * 1664525u + 1013904223u;
   return one_in && (state >> 16) % one_in == 0;
@@ -71,6 +75,7 @@ static uint8_t *at(uint64_t address) {
 // What is offered stays until it is taken.
 struct Held {
   bool waiting = false;
+  bool ready() const { return (manner != 1 || waiting) && !waits(); }
   std::vector<uint64_t> offered;
   void seen(bool valid, bool ready, std::vector<uint64_t> what) {
     must(!waiting || (valid && what == offered), "an offer is withdrawn");
@@ -160,8 +165,14 @@ int main(int, char **arguments) {
   state = std::atoi(arguments[1]) * 2654435761u + 1;
   one_in = std::atoi(arguments[2]);
   latency = std::atoi(arguments[3]);
+  manner = std::atoi(arguments[4]);
   design.ap_rst_n = 0;
-  for (int count = 0; count < 4; ++count) cycle();
+  design.s_axi_control_awvalid = design.s_axi_control_wvalid = design.s_axi_control_bready = 0;
+  design.s_axi_control_arvalid = design.s_axi_control_rready = 0;
+  for (int count = 0; count < 4; ++count) {
+    design.ap_clk = 0; design.eval();
+    design.ap_clk = 1; design.eval();
+  }
   design.ap_rst_n = 1;
   char kind;
   unsigned offset, value, mask;
@@ -175,6 +186,8 @@ int main(int, char **arguments) {
       must(std::scanf("%u %u", &mask, &value) == 2, "no value");
       for (int tries = 0; (access(false, offset, 0) & mask) != value; ++tries)
         must(tries < 100000, "late");
+    } else if (kind == 'q') {
+      @QUIET@
     } else if (kind == 'e') {
       answer = offset;
     } else {
@@ -193,30 +206,33 @@ int main(int, char **arguments) {
 }
 """
 _DRIVE_READER = """
-  design.@_arready = !waits();
+  design.@_arready = @.addresses.ready();
   if (!@.offered && !@.beats.empty() && @.beats.front().when <= now) @.offered = !waits();
   design.@_rvalid = @.offered;
   if (@.offered) {
     put(design.@_rdata, at(@.beats.front().address));
     design.@_rlast = @.beats.front().last;
-    design.@_rresp = answer;
+    design.@_rresp = answer % 4;
   }
 """
 _TAKE_READER = """
   @.addresses.seen(design.@_arvalid, design.@_arready, {design.@_araddr, design.@_arlen});
   if (design.@_arvalid && design.@_arready) {
     const Burst asked = burst(design.@_araddr, design.@_arlen, design.@_arsize, design.@_arburst);
-    for (unsigned beat = 0; beat < asked.beats; ++beat)
-      @.beats.push_back({asked.address + beat * BYTES, now + latency, beat + 1 == asked.beats});
+    for (unsigned beat = 0; beat < asked.beats; ++beat) {
+      const bool last = beat + 1 == asked.beats;
+      const uint64_t when = now + latency + (last && manner ? 60 : 0);
+      @.beats.push_back({asked.address + beat * BYTES, when, last});
+    }
   }
   if (@.offered && design.@_rready) { @.beats.pop_front(); @.offered = false; }
 """
 _DRIVE_WRITER = """
-  design.@_awready = !waits();
-  design.@_wready = !waits();
+  design.@_awready = @.addresses.ready() && (manner != 2 || @.held.waiting || !@.data.empty());
+  design.@_wready = @.held.ready() && (manner != 3 || !@.bursts.empty());
   if (!@.offered && !@.answers.empty() && @.answers.front() <= now) @.offered = !waits();
   design.@_bvalid = @.offered;
-  design.@_bresp = answer;
+  design.@_bresp = answer / 4;
 """
 _TAKE_WRITER = """
   @.addresses.seen(design.@_awvalid, design.@_awready, {design.@_awaddr, design.@_awlen});
@@ -241,12 +257,14 @@ FIRST = 4096 - 64
 
 def host_of(made: AxiDesign) -> str:
     """The host of a design with these masters."""
-    parts: dict[str, list[str]] = {"MASTERS": [], "DRIVE": [], "TAKE": []}
+    parts: dict[str, list[str]] = {"MASTERS": [], "DRIVE": [], "TAKE": [], "QUIET": []}
     for one in made.arguments:
         parts["MASTERS"].append(f"static {'Reader' if one.read else 'Writer'} {one.prefix};")
         drive, take = (_DRIVE_READER, _TAKE_READER) if one.read else (_DRIVE_WRITER, _TAKE_WRITER)
         parts["DRIVE"].append(drive.replace("@", one.prefix))
         parts["TAKE"].append(take.replace("@", one.prefix))
+        left = ("beats",) if one.read else ("bursts", "data", "answers")
+        parts["QUIET"] += [f'must({one.prefix}.{what}.empty(), "not over");' for what in left]
     text = _HOST.replace("@BYTES@", str(made.bus_bits // 8))
     for name, lines in parts.items():
         text = text.replace(f"@{name}@", "\n".join(lines))
@@ -265,8 +283,15 @@ def built(
     return host, made, cycles
 
 
-def talk(host: Path, commands: list[str], seed: int = 0, one_in: int = 0, latency: int = 1) -> str:
-    command = [str(host), str(seed), str(one_in), str(latency)]
+def talk(
+    host: Path,
+    commands: list[str],
+    seed: int = 0,
+    one_in: int = 0,
+    latency: int = 1,
+    manner: int = 0,
+) -> str:
+    command = [str(host), *map(str, (seed, one_in, latency, manner))]
     ran = subprocess.run(command, input="\n".join(commands), capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout
     return ran.stdout
@@ -313,11 +338,24 @@ def one_run(func: t2s.Func, made: AxiDesign, random: Any) -> tuple[list[str], li
             # what is behind the tensor stays
             commands.append(put(at[one.tensor.name], [238] * (one.size + 64)))
             results.append([*bytes_of(value), *[238] * 64])
-    commands += ["w 0 1", "u 0 2 2", f"r {made.cycles}", f"r {made.wrong}"]
+    commands += ["w 0 1", "u 0 2 2", "q 0", f"r {made.cycles}", f"r {made.wrong}"]
     for one in made.arguments:
         if not one.read:
             commands.append(f"d {at[one.tensor.name]} {one.size + 64}")
     return commands, results
+
+
+def outer() -> t2s.Func:
+    """More rows of the result than of what is read."""
+    x, y = t2s.ImageParam(t2s.Int(16), 1, name="x"), t2s.Func("y")
+    i, j = t2s.variables("i j")
+    y[i, j] = x[i] * x[j]
+    return y.bound(i, 0, 12).bound(j, 0, 12)
+
+
+def short_product() -> t2s.Func:
+    """More rows of the result, by nine units, than of what is read."""
+    return product(pes=3, steps=1)
 
 
 def long_copy() -> t2s.Func:
@@ -327,11 +365,30 @@ def long_copy() -> t2s.Func:
     return y.bound(i, 0, 3001)
 
 
+def mixed() -> t2s.Func:
+    """Truth values, a byte each in memory, choose among elements of 64 bits."""
+    a, b = t2s.ImageParam(t2s.Int(64), 1, name="a"), t2s.ImageParam(t2s.Bool(), 1, name="b")
+    y, i = t2s.Func("y"), t2s.Var("i")
+    y[i] = t2s.select(b[i], a[i], a[i] - t2s.cast(t2s.Int(64), 1))
+    return y.bound(i, 0, 21)
+
+
+def rounded() -> t2s.Func:
+    """Products of numbers of 16 and of 32 bits."""
+    a, b = t2s.ImageParam(t2s.BFloat(), 1, name="a"), t2s.ImageParam(t2s.Float(32), 1, name="b")
+    y, i = t2s.Func("y"), t2s.Var("i")
+    y[i] = t2s.cast(t2s.Float(32), a[i]) * b[i]
+    return y.bound(i, 0, 21)
+
+
 @needs_verilator
 @pytest.mark.parametrize(
     ("define", "bits"),
     [
         (product, None),
+        pytest.param(mixed, 64, marks=pytest.mark.slow),
+        pytest.param(rounded, 128, marks=pytest.mark.slow),
+        (short_product, None),
         (long_copy, 512),
         pytest.param(vectors, 64, marks=pytest.mark.slow),
         pytest.param(stencil, 128, marks=pytest.mark.slow),
@@ -352,16 +409,8 @@ def test_values_and_cycles(define: Any, bits: int | None, tmp_path: Path, runtim
             commands += more
             expected += f"{cycles}\n0\n"
             expected += "".join(" ".join(map(str, one)) + " \n" for one in results)
-        one_in, latency = (0, 2, 3, 10)[seed % 4], (1, 7, 40)[seed % 3]
-        assert talk(host, commands, seed, one_in, latency) == expected
-
-
-def outer() -> t2s.Func:
-    """More rows of the result than of what is read."""
-    x, y = t2s.ImageParam(t2s.Int(16), 1, name="x"), t2s.Func("y")
-    i, j = t2s.variables("i j")
-    y[i, j] = x[i] * x[j]
-    return y.bound(i, 0, 12).bound(j, 0, 12)
+        one_in, latency, manner = (0, 2, 3, 10)[seed % 4], (1, 7, 40)[seed % 3], seed // 4 % 4
+        assert talk(host, commands, seed, one_in, latency, manner) == expected
 
 
 @needs_verilator
@@ -414,8 +463,9 @@ def test_registers(tmp_path: Path, runtime: Path) -> None:
     address = (BASE + places(made)[first.tensor.name]) & 0xFFFF_FFFF
     assert said(*ran, *kept) == ["1", "4", str(address)]
     asked = ["u 0 2 2", f"r {made.cycles}", f"r {made.wrong}"]
-    failed = [*ran[:-1], "e 2", "w 0 1", *asked, "e 0", "w 0 1", *asked]
-    assert said(*failed) == [str(cycles), "1", str(cycles), "0"]
+    for answer in ("e 2", "e 8"):  # of reads, of writes
+        failed = [*ran[:-1], answer, "w 0 1", *asked, "e 0", "w 0 1", *asked]
+        assert said(*failed) == [str(cycles), "1", str(cycles), "0"]
 
 
 _UNITED = """

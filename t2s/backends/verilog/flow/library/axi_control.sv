@@ -51,7 +51,7 @@ module axi_control #(
   localparam int WRONG = CYCLES + 2;
   typedef enum logic [1:0] {IDLE, READ, RUN, WRITE} state_t;
   state_t state;
-  logic cleared, ended, begun;
+  logic cleared, ended;
   logic [31:0] taken, elapsed;
   logic [1:0] wrong;
   logic [9:0] read_word, write_word;
@@ -109,21 +109,20 @@ module axi_control #(
         end
       end
     end
-    begun <= read || write;
     elapsed <= read ? 1 : elapsed + 32'(state != IDLE);
     if (state == READ) begin
       if (!cleared) begin
         clear_row <= clear_row + 1;
         cleared <= clear_row == ROWS - 1;
       end
-      if (cleared && all_read && !read && !begun) state <= RUN;
+      if (cleared && all_read && !read) state <= RUN;
     end
     if (run && over) begin
       state <= WRITE;
       write <= 1'b1;
       taken <= cycles;
     end
-    if (state == WRITE && all_written && !write && !begun) begin
+    if (state == WRITE && all_written && !write) begin
       state <= IDLE;
       ended <= 1'b1;
       wrong <= {conflict, failed};
