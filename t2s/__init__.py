@@ -14,6 +14,7 @@ from t2s.core.errors import show_errors_without_frames
 # for editors and type checkers; at run time __getattr__ imports a name when it is first used
 if TYPE_CHECKING:
     from t2s import cgra as cgra
+    from t2s import chips as chips
     from t2s import devices as devices
     from t2s import errors as errors
     from t2s import external as external
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from t2s.driver.lower import interpret, lower, print_loop_nest, resources
     from t2s.driver.many import Run, compare, fit_depths, simulate_many
     from t2s.driver.program import program
-    from t2s.driver.rtl_kernel import rtl_kernel
     from t2s.driver.search import search
     from t2s.driver.simulate import cycles, simulate
     from t2s.driver.synthesize import synthesize
@@ -102,7 +102,6 @@ __all__ = [
     "registers",
     "resources",
     "rsqrt",
-    "rtl_kernel",
     "search",
     "select",
     "simulate",
@@ -123,7 +122,6 @@ _HOMES = {
     "driver.hardware": "emit emulate verilate",
     "driver.lower": "interpret lower print_loop_nest resources",
     "driver.many": "Run compare fit_depths simulate_many",
-    "driver.rtl_kernel": "rtl_kernel",
     "driver.search": "search",
     "driver.program": "program",
     "driver.simulate": "cycles simulate",
@@ -147,7 +145,7 @@ _PLACES |= {
     for name, function in (("abs", "absolute"), ("max", "maximum"), ("min", "minimum"))
 }
 _MODULES = (
-    *("cgra", "devices", "errors", "external", "memories", "representation", "sparse"),
+    *("cgra", "chips", "devices", "errors", "external", "memories", "representation", "sparse"),
     "triggered",
 )
 """The public modules beside this one; all others are inner rooms, which change without notice."""

@@ -225,7 +225,7 @@ def synthesize(
             location=user_location(),
             expected=", ".join(MEMORIES),
             given=repr(memory),
-            hint="t2s.rtl_kernel writes a design with masters of AXI4, for FPGAs of AMD",
+            hint="t2s.chips.rtl_kernel writes a design with masters of AXI4, for FPGAs of AMD",
         )
     if memory in _OF_HOSTS and board is not None:
         raise UserError(

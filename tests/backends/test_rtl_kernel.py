@@ -21,7 +21,7 @@ from tests.backends.verilated import passes_cocotb
 
 @pytest.fixture(scope="module")
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return t2s.rtl_kernel(product(), tmp_path_factory.mktemp("kernel"), data_bits=64)
+    return t2s.chips.rtl_kernel(product(), tmp_path_factory.mktemp("kernel"), data_bits=64)
 
 
 def module_ports(kernel: Any) -> dict[str, int]:
@@ -95,25 +95,25 @@ def test_bandwidth_is_no_limit(tmp_path: Path) -> None:
     """Tensors are in memory of the kernel while the design runs, whatever the device has."""
     inputs = random_inputs(product(pes=4))
     narrow = t2s.devices.find_device("arria10")
-    made = t2s.rtl_kernel(product(pes=4), tmp_path, inputs=inputs, device=narrow)
+    made = t2s.chips.rtl_kernel(product(pes=4), tmp_path, inputs=inputs, device=narrow)
     assert made.cycles <= t2s.cycles(product(pes=4), inputs, device=narrow)
 
 
 def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="data_bits= must be a width of AXI4"):
-        t2s.rtl_kernel(product(), tmp_path, data_bits=48)
+        t2s.chips.rtl_kernel(product(), tmp_path, data_bits=48)
     with pytest.raises(UnsupportedError, match="a word of 64 bits does not fit in a beat of 32"):
-        t2s.rtl_kernel(vectors(), tmp_path, data_bits=32)
+        t2s.chips.rtl_kernel(vectors(), tmp_path, data_bits=32)
     x, y = t2s.ImageParam(t2s.Int(16), 1, name="x"), t2s.Func("y")
     i, k, kv = t2s.Var("i"), t2s.RDom(0, 8, name="k"), t2s.Var("kv")
     y[i] = t2s.cast(t2s.Int(32), 0)
     y[i] += t2s.cast(t2s.Int(32), x[i + k])
     y.bound(i, 0, 3).split(k, k, kv, 4).reorder(kv, k, i).vload(x)
     with pytest.raises(UnsupportedError, match="vectors of 4 that do not lie at multiples"):
-        t2s.rtl_kernel(y, tmp_path)
+        t2s.chips.rtl_kernel(y, tmp_path)
     with pytest.raises(UserError, match="unknown memory 'axi'") as caught:
         t2s.synthesize(product(), "ecp5-25k", memory="axi")
-    assert "t2s.rtl_kernel" in str(caught.value)
+    assert "t2s.chips.rtl_kernel" in str(caught.value)
     assert not list(tmp_path.iterdir())
 
 
