@@ -14,6 +14,7 @@ from t2s.core.errors import show_errors_without_frames
 # for editors and type checkers; at run time __getattr__ imports a name when it is first used
 if TYPE_CHECKING:
     from t2s import cgra as cgra
+    from t2s import chips as chips
     from t2s import devices as devices
     from t2s import errors as errors
     from t2s import external as external
@@ -144,7 +145,7 @@ _PLACES |= {
     for name, function in (("abs", "absolute"), ("max", "maximum"), ("min", "minimum"))
 }
 _MODULES = (
-    *("cgra", "devices", "errors", "external", "memories", "representation", "sparse"),
+    *("cgra", "chips", "devices", "errors", "external", "memories", "representation", "sparse"),
     "triggered",
 )
 """The public modules beside this one; all others are inner rooms, which change without notice."""

@@ -66,8 +66,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 }
 # the public names: they may import everything
 PUBLIC = (
-    *("__init__.py", "__main__.py", "cgra.py", "devices.py", "errors.py", "memories.py"),
-    *("representation.py", "sparse.py", "triggered.py"),
+    *("__init__.py", "__main__.py", "cgra.py", "chips.py", "devices.py", "errors.py"),
+    *("memories.py", "representation.py", "sparse.py", "triggered.py"),
     *("external/__init__.py", "external/call.py"),
 )
 # packages whose files may import inside functions, so that ``import t2s`` is fast

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,6 +72,16 @@ def chip_run(stage: Stage, inputs: Mapping[str, Any] | None, device: Device) -> 
         simulated=simulated,
         arrays={**given, **simulated.outputs},
         times=device_times(simulated.program),
+    )
+
+
+def with_own_memory(device: Device) -> Device:
+    """The device with memory for each unit, so that its bandwidth is no limit."""
+    return replace(
+        device,
+        bytes_per_cycle_per_unit=None,
+        port_per_tensor=False,
+        memory_bytes_per_second=None,
     )
 
 

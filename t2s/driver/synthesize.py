@@ -18,7 +18,7 @@ from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.location import user_location
 from t2s.core.progress import ProgressBar
 from t2s.core.validate import as_int, checked_folder, checked_seconds
-from t2s.driver.chip_run import chip_run, chip_stage, megahertz
+from t2s.driver.chip_run import chip_run, chip_stage, megahertz, with_own_memory
 from t2s.driver.machine_chip import MachineChip, check_capacities, check_inputs, machine_chip
 from t2s.graph.arrays import check_graph_inputs
 from t2s.graph.graph import Graph
@@ -270,6 +270,7 @@ def synthesize(
             location=user_location(),
             expected=", ".join(MEMORIES),
             given=repr(memory),
+            hint="t2s.chips.rtl_kernel writes a design with masters of AXI4, for FPGAs of AMD",
         )
     if memory in _OF_HOSTS and board is not None:
         raise UserError(
@@ -375,10 +376,7 @@ def _with_blocks(device: Device, part: Part) -> Device:
 
     blocks = DEVICES[part.name]
     return replace(
-        device,
-        bytes_per_cycle_per_unit=None,
-        port_per_tensor=False,
-        memory_bytes_per_second=None,
+        with_own_memory(device),
         fabric=blocks.fabric,
         dsp_blocks=blocks.dsp_blocks,
         ram_blocks=blocks.ram_blocks,

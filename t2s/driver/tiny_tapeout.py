@@ -15,7 +15,7 @@ from t2s.core.errors import UserError
 from t2s.core.files import is_file, write_texts
 from t2s.core.location import user_location
 from t2s.core.validate import checked_folder, checked_seconds
-from t2s.driver.chip_run import chip_run, chip_stage, megahertz
+from t2s.driver.chip_run import chip_run, chip_stage, megahertz, with_own_memory
 
 if TYPE_CHECKING:
     from t2s.backends.verilog.flow.streams import Stream
@@ -103,7 +103,7 @@ def tiny_tapeout(
     check_tools(["yosys"])
     stage = chip_stage(design, inputs, "tiny_tapeout", Memory.AXI_STREAM)
     graph = stage.graph
-    run = chip_run(stage, inputs, find_device(device))
+    run = chip_run(stage, inputs, with_own_memory(find_device(device)))
     streamed = with_streams(graph, run.times, run.parameters, "generic")
     if len(streamed.streams) > MOST_STREAMS:
         why = (

@@ -475,6 +475,15 @@ _TINY_TAPEOUT = Device(
     store_latency=0,
 )
 
+_RTL_KERNEL = Device(
+    name="rtl-kernel",
+    description="an RTL kernel on an FPGA of AMD: tensors are copied into block RAM, 300 MHz",
+    clock_hz=300_000_000,
+    operator_latencies=_ECP5_LATENCIES,
+    load_latency=2,
+    store_latency=1,
+)
+
 _CAPSTAN = Device(
     name="capstan",
     description="Capstan: units of 6 stages and 16 lanes at 1 GHz, whose stages and links are in "
@@ -556,6 +565,7 @@ _ALL = (
     *(_cgra(size) for size in (8, 16, 32)),
     _CAPSTAN,
     _TINY_TAPEOUT,
+    _RTL_KERNEL,
 )
 
 DEVICES: Mapping[str, Device] = MappingProxyType({device.name: device for device in _ALL})

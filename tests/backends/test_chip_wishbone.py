@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 import t2s
 from t2s.backends.verilog.flow.flow import Memory, Sources, sources_of
+from t2s.backends.verilog.flow.toolchain import run_yosys
 from t2s.backends.verilog.verilator import verilator_available
 from t2s.core.errors import UserError
 from t2s.core.ops import Array
@@ -154,6 +156,15 @@ def test_errors_on_the_bus(tmp_path: Path, runtime: Path) -> None:
     assert talk(host, ["w 0 0", "r 0"], 0) == ["0"]  # only a 1 starts
     assert talk(host, ["w 0 1", f"w {A} 1", "u 0 3 2"], 0) == ["error"]  # it runs
     assert talk(host, ["w 0 1", "w 0 1", "u 0 3 2"], 0) == ["error"]
+
+
+@pytest.mark.skipif(find_spec("pyosys") is None, reason="Yosys is not installed")
+def test_yosys_reads_a_slave(tmp_path: Path) -> None:
+    """It is stricter than Verilator about names that are used before they are declared."""
+    sources = sources_of(job(product(), memory=Memory.WISHBONE)[0])
+    for name, text in sources.files.items():
+        (tmp_path / name).write_text(text)
+    run_yosys([f"read_slang --top {sources.top} {' '.join(sources.read)}"], tmp_path, 60)
 
 
 def test_tensors_that_are_not_on_a_bus() -> None:

@@ -12,6 +12,8 @@ from time import perf_counter
 from t2s.backends.base import DeviceTimes, refusal
 from t2s.backends.verilog.data_types import identifier
 from t2s.backends.verilog.emit import NAME, chip_files
+from t2s.backends.verilog.flow.axi import LIBRARY as AXI_LIBRARY
+from t2s.backends.verilog.flow.axi import AxiDesign, axi_design, narrowest_bus, not_by_masters
 from t2s.backends.verilog.flow.board_top import LIBRARY as BOARD_LIBRARY
 from t2s.backends.verilog.flow.board_top import TOP, board_top, pins_of
 from t2s.backends.verilog.flow.families import BITSTREAM
@@ -166,6 +168,27 @@ def with_streams(
     streamed = streamed_design(top_of(graph, times, made_of), times, parameters)
     files = _with_border(graph, times, made_of, STREAMS_LIBRARY, streamed.files)
     return replace(streamed, files=files)
+
+
+def with_masters(
+    graph: Graph,
+    times: DeviceTimes,
+    parameters: Mapping[str, Array],
+    technology: str,
+    bus_bits: int | None = None,
+) -> AxiDesign:
+    """A design with masters of AXI4, and all files that it needs.
+
+    Without ``bus_bits`` data are as wide as the words of the units, and 32 bits at least.  Raises
+    ``UnsupportedError`` for tensors that no master copies.
+    """
+    wide = narrowest_bus(graph) if bus_bits is None else bus_bits
+    if problems := [*unsupported(graph), *not_by_masters(graph, wide)]:
+        raise refusal(NAME, graph, problems)
+    made_of = find_technology(technology)
+    mastered = axi_design(top_of(graph, times, made_of), times, parameters, wide)
+    files = _with_border(graph, times, made_of, AXI_LIBRARY, mastered.files)
+    return replace(mastered, files=files)
 
 
 def _with_border(

@@ -62,10 +62,15 @@ def not_on_a_bus(graph: Graph) -> list[Unsupported]:
 
 
 def _why_not(statement: Load | Store, tensor: Tensor) -> str | None:
-    type = statement.type if isinstance(statement, Load) else statement.value.type
-    lanes = type.lanes
     if tensor.type.bits > WORD_BITS:
         return f"elements of {tensor.type} are wider than a word of the bus, 32 bits"
+    return unaligned(statement, tensor)
+
+
+def unaligned(statement: Load | Store, tensor: Tensor) -> str | None:
+    """Why there are no memories of a host for vectors that are not parts of one row."""
+    type = statement.type if isinstance(statement, Load) else statement.value.type
+    lanes = type.lanes
     if lanes & (lanes - 1) or (
         lanes > 1 and not is_aligned(statement.indices, tensor.allocated, lanes)
     ):
@@ -107,8 +112,8 @@ class _Builder:
         module = self.fresh(f"{self.top.graph.name}_wishbone")
         items = [
             *self._declarations(),
-            self._bus(),
             *self.around.chip(),
+            self._bus(),
             ast.Heading(text="memory: a copy for each load unit, one for each store unit"),
             *self._loads(),
             *self._stores(),
