@@ -155,7 +155,7 @@ _FEW_FIRINGS = 1 << 18
 """Firings after which codes may have to be taken out of traces."""
 
 _FIRINGS_A_CHARACTER = 64
-"""Firings for each character of a program after which optimizing its code pays off.
+"""Firings for each character of a program without vectors after which optimizing it pays off.
 
 It takes 0.6 microseconds a character, and saves some 8 nanoseconds a firing.
 """
@@ -227,7 +227,7 @@ class _Prepared:
         both once it has run for as long as that takes.
         """
         self._fired += fired
-        self._optimized |= self._fired > _FIRINGS_A_CHARACTER * len(self._text)
+        self._optimized |= self._fired > _FIRINGS_A_CHARACTER * len(self._short)
         return self.fast() if self._optimized else compile_text(self._short, Effort.QUICK)
 
     def fast(self) -> MachineCode:
