@@ -10,6 +10,9 @@ import pytest
 
 from t2s import Float, sparse
 from t2s.driver.equal_graphs import EqualGraphs
+from t2s.errors import UserError
+from t2s.sparse_repr import binding
+from t2s.sparse_repr.notation.types import check_type
 from tests.models import MODELS
 
 LAYER = """
@@ -173,3 +176,21 @@ def test_models_twice(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.cycles == every.cycles
     for tensor in every.tensors:
         np.testing.assert_allclose(result[tensor], every[tensor], rtol=1e-12, atol=1e-14)
+
+
+def test_types_of_an_expression_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The expression of statements that share a graph is long; what does not fit stays refused."""
+    checked = []
+
+    def check(assignment: Any, type: Any) -> None:
+        checked.append(type)
+        check_type(assignment, type)
+
+    monkeypatch.setattr(binding, "check_type", check)
+    kernel = sparse.compile(sparse.parse("y(i) = x(i) + 300"))
+    for value in 1.0, 2.0:
+        assert kernel.simulate({"x": np.full(3, value)}).output.tolist() == [value + 300] * 3
+    assert checked == [Float(64)]
+    for _ in "ab":
+        with pytest.raises(UserError, match="the number 300 does not fit int8"):
+            kernel.simulate({"x": np.ones(3, np.int8)})

@@ -215,6 +215,7 @@ class Compiled:
         )
         check_skips(schedule or Schedule(), self.diagrams)
         self._graphs: dict[tuple[object, ...], StageGraph] = {}
+        self._fitting: set[Type] = set()
         self._chosen = adapted
         self._variants: dict[Adaptation, Compiled] = {adapted: self}
 
@@ -268,7 +269,7 @@ class Compiled:
 
     def bind(self, inputs: Mapping[str, Any], type: Type | None = None) -> Binding:
         """Convert inputs to the form that stages read; see ``simulate`` for the accepted kinds."""
-        return bind(self.assignment, self.program, inputs, type)
+        return bind(self.assignment, self.program, inputs, type, self._fitting)
 
     def stage(self, number: int, binding: Binding, channels: Channels) -> StageGraph:
         """The graph of a stage, cached: inputs of equal shapes share it."""
@@ -614,10 +615,10 @@ def warn_of_narrow_sums(
 
     A sum inside another one counts only if the ``result`` is wrong because of it.
     """
-    terms = tuple(walk(assignment.value))
-    sums = any(isinstance(term, Sum) for term in terms)
-    sums = sums and not any(isinstance(term, Over) for term in terms)
-    if not sums or binding.type.kind is not Kind.INT or assignment.semiring != PLUS_TIMES:
+    if binding.type.kind is not Kind.INT or assignment.semiring != PLUS_TIMES:
+        return
+    kinds = set(map(type, assignment.terms))
+    if Sum not in kinds or Over in kinds:
         return
     names = NameSupply([*all_variables(assignment), *(t.name for t in assignment.tensors)])
     parts = take_out_sums(assignment, names)

@@ -39,7 +39,7 @@ from t2s.sparse_repr.concrete.ir import ConcreteProgram, Statement, View, reads_
 from t2s.sparse_repr.concrete.materialize import as_blocks_need_it, read_tensor_view
 from t2s.sparse_repr.formats import Format, Part
 from t2s.sparse_repr.levels import Compressed
-from t2s.sparse_repr.notation.ir import Assignment, accesses
+from t2s.sparse_repr.notation.ir import Assignment
 from t2s.sparse_repr.semiring import Semiring
 from t2s.sparse_repr.tensors.coordinates import check_positions
 from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored, from_coordinates, from_dense
@@ -389,7 +389,7 @@ def bind_values(
     type: Type,
 ) -> BoundAssignment:
     """Prepare what the stages of an assignment read, from values of one type by name."""
-    names = dict.fromkeys(access.tensor for access in accesses(assignment.value))
+    names = dict.fromkeys(access.tensor for access in assignment.reads)
     arrays: dict[str, Array] = {}
     for name in names:
         value = values[name]

@@ -30,7 +30,7 @@ from t2s.sparse_repr.concrete.materialize import (
     written_tensor,
 )
 from t2s.sparse_repr.formats import Format
-from t2s.sparse_repr.notation.ir import Assignment, accesses
+from t2s.sparse_repr.notation.ir import Assignment
 from t2s.sparse_repr.notation.legality import extents_of
 from t2s.sparse_repr.notation.types import check_type, typed_values, value_type
 from t2s.sparse_repr.semiring import check_members
@@ -61,13 +61,16 @@ def bind(
     program: ConcreteProgram,
     inputs: Mapping[str, Any],
     type: Type | None = None,
+    fitting: set[Type] | None = None,
 ) -> Binding:
     """Check the inputs and store them as the stages read them.
+
+    ``fitting`` are types for which the assignment was checked; the type of the binding is added.
 
     Raises ``UserError`` for an input that is missing, unused, or does not fit.
     """
     inputs = named_inputs(inputs)
-    read = tuple(dict.fromkeys(access.tensor for access in accesses(assignment.value)))
+    read = tuple(dict.fromkeys(access.tensor for access in assignment.reads))
     check_names(read, inputs)
     zero = assignment.semiring.zero
     for name in read:
@@ -94,7 +97,10 @@ def bind(
     }
     if type is None:
         type = value_type(assignment, [operand.dtype for operand in unfilled.values()])
-    check_type(assignment, type)
+    fitting = set() if fitting is None else fitting
+    if type not in fitting:
+        check_type(assignment, type)
+        fitting.add(type)
     given = {name: _typed(operand, type, name) for name, operand in given.items()}
     if assignment.semiring.add is not Op.ADD:
         for name, operand in given.items():

@@ -22,7 +22,10 @@ FEWEST_TIMES = 4
 """How often a round comes at least in the part of a trace in which it is looked for."""
 
 _TRIES = 16
-"""How often the key may be found without the round; more are no matter if rounds are found."""
+"""How many false matches of the key are followed up before the search for a round gives up.
+
+Each round that is found allows one more.
+"""
 
 _FEWEST_RUNS = 64
 """Runs of a round that take more memory than what says that it is one."""
@@ -48,16 +51,16 @@ class Folded:
         self._waiting, self._next = 0, _FIRST_RUNS
         self._round = known
 
-    def add(self, runs: Array) -> None:
-        """Runs or codes that follow; they are kept."""
-        self._rest.append(runs)
-        self._waiting += len(runs)
+    def add(self, codes: Array) -> None:
+        """Codes, or runs of them, that follow; they are kept."""
+        self._rest.append(codes)
+        self._waiting += len(codes)
         if self._waiting >= self._next:
             self._fold()
 
     @property
     def parts(self) -> list[Array]:
-        """The runs or codes, in order."""
+        """The codes, or runs of them, in order."""
         return [*self._done, *self._rest]
 
     def _fold(self) -> None:

@@ -34,7 +34,7 @@ class Rounds:
 
     @property
     def round(self) -> Runs:
-        """The runs of a round; none if there is no round."""
+        """The runs of one round; empty if the trace has none."""
         for begin, end, _, is_round in self._rows.tolist():
             if is_round:
                 return self.runs[begin:end]

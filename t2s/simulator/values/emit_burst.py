@@ -17,14 +17,13 @@ that all bits are the same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
-from t2s.core.expr import Apply, Broadcast, Expr, Local, Select, apply, equals, select
+from t2s.core.expr import Expr, Local, apply, equals, select
 from t2s.core.expr import zero as zero_of
-from t2s.core.ops import C_FUNCTIONS, Op
-from t2s.core.types import INT32, Kind, Type
-from t2s.core.walk import children
+from t2s.core.ops import Op
+from t2s.core.types import INT32, Type
 from t2s.graph.body import Let, Load, RegisterWrite, Store
 from t2s.graph.nodes import VALUE, Head, MemoryAdd, MemoryFirst, Put
 from t2s.llvm.expressions import load_value, offset_by, register_type, store_value, zero
@@ -33,8 +32,8 @@ from t2s.simulator.values.emit_frame import NodeContext, StreamPort, smaller
 from t2s.simulator.values.machine_memory import MemoryEmitter
 from t2s.simulator.values.span_ports import Places, SpanPort
 from t2s.simulator.values.spans import Burst, Carried, Change, makes_rows
+from t2s.simulator.values.vectors import LANES, fits_lanes, for_lanes, has_lanes, varies_with
 
-_LANES = 8
 _SUM = "the sum in the row"
 _SHORT = 4
 """Fewer firings are made one by one."""
@@ -431,39 +430,19 @@ class BurstEmitter:
         lets = [s.value for s in statements if isinstance(s, Let) and self._varies(s.value)]
         exprs = [sink.value for sink in sinks]
         types = [type for type, _ in self._places.values()]
-        return all(map(_fits_lanes, types)) and all(map(self._has_lanes, (*lets, *exprs)))
+        return all(map(fits_lanes, types)) and all(map(self._has_lanes, (*lets, *exprs)))
 
     def _varies(self, expr: Expr) -> bool:
         return self._burst.change(expr) is not Change.FIXED
 
     def _has_lanes(self, expr: Expr) -> bool:
         """Whether an expression can be computed for several firings at once."""
-        if not _fits_lanes(expr.type):
-            return False
-        if self._burst.change(expr) is not Change.VARIED:
-            return self._burst.change(expr) is Change.FIXED
-        match expr:
-            case Local():
-                return True
-            case Apply(operator=operator) if operator in C_FUNCTIONS:
-                return False
-            case Apply() | Select():
-                return all(self._has_lanes(e) for e in children(expr) if isinstance(e, Expr))
-        return False
+        lines = {name for name, change in self._burst.changes.items() if change is Change.LINEAR}
+        return not varies_with(lines)(expr) and has_lanes(expr, self._varies)
 
     def _by_lanes(self, expr: Expr) -> Expr:
         """The same expression for eight firings."""
-        wide = expr.type.with_lanes(_LANES)
-        if not self._varies(expr):
-            return Broadcast(value=expr, type=wide)
-        match expr:
-            case Apply(operands=operands):
-                return replace(expr, type=wide, operands=tuple(map(self._by_lanes, operands)))
-            case Select(condition=condition, if_true=if_true, if_false=if_false):
-                condition, if_true, if_false = map(self._by_lanes, (condition, if_true, if_false))
-                return Select(type=wide, condition=condition, if_true=if_true, if_false=if_false)
-        assert isinstance(expr, Local)
-        return replace(expr, type=wide)
+        return for_lanes(expr, self._varies)
 
     def _emit_vectors(self, begin: Value, end: Value, sinks: Sequence[_Sink]) -> Value:
         """Compute the values in vectors, if they lie side by side; return where that ends."""
@@ -476,17 +455,17 @@ class BurstEmitter:
             equal = builder.icmp_signed("==", places.stride, integer(0))
             beside = builder.icmp_signed("==", places.stride, integer(type.bytes))
             fits = builder.and_(fits, builder.or_(equal, beside))
-            wide = type.with_lanes(_LANES)
+            wide = type.with_lanes(LANES)
             with builder.goto_entry_block():
                 copies = builder.alloca(register_type(wide))
             first = load_value(builder, places.address, type, type.bytes)
-            builder.store(builder.splat(first, _LANES), copies)
+            builder.store(builder.splat(first, LANES), copies)
             address = builder.select(equal, copies, places.address)
             sources[name] = wide, address, places.stride
-        whole = builder.and_(builder.sub(end, begin), integer(-_LANES))
+        whole = builder.and_(builder.sub(end, begin), integer(-LANES))
         end = builder.add(begin, builder.select(fits, whole, integer(0)))
         before = dict(names)
-        with builder.counting(begin, end, _LANES, flags="nuw nsw") as at:
+        with builder.counting(begin, end, LANES, flags="nuw nsw") as at:
             for name, (wide, address, stride) in sources.items():
                 where = builder.offset(address, builder.mul(at, stride))
                 names[name] = load_value(builder, where, wide, wide.scalar.bytes)
@@ -500,7 +479,7 @@ class BurstEmitter:
                 where = offset_by(
                     builder, sink.places.address, self._context.scaled(at, type.bytes)
                 )
-                store_value(builder, eight, where, type.with_lanes(_LANES), type.bytes)
+                store_value(builder, eight, where, type.with_lanes(LANES), type.bytes)
         names.clear()
         names.update(before)
         return end
@@ -513,8 +492,3 @@ def _tagged(put: Put) -> Expr:
         return put.value
     nothing = zero_of(put.value.type)
     return select(equals(put.tag, VALUE), put.value, nothing)
-
-
-def _fits_lanes(type: Type) -> bool:
-    """Whether values can be computed in vectors."""
-    return type.lanes == 1 and (type.is_bool or (type.kind is not Kind.BFLOAT and type.bits >= 32))

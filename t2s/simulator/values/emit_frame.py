@@ -25,6 +25,7 @@ from t2s.llvm.expressions import (
     ExpressionEmitter,
     load_value,
     offset_by,
+    register_type,
     store_value,
     token_alignment,
     zero,
@@ -41,6 +42,9 @@ from t2s.llvm.ir import (
     Slot,
     Value,
     integer,
+    integer_type,
+    undefined,
+    vector_type,
 )
 from t2s.simulator.values.layout import FINISHED, Key, Section, ValueLayout, token_layout
 
@@ -588,6 +592,42 @@ class StreamPort:
             self._alignment,
         )
         self.take(moves)
+
+    # -- once per vector of firings, of tokens with a tag and a value of 32 or 64 bits ------------
+
+    def has(self, count: int) -> Value:
+        """Whether so many tokens are there, side by side; of an output: whether they would be."""
+        builder, own = self._context.builder, self._own_counter()
+        ahead = builder.sub(self._capacity, builder.and_(own, self._mask))
+        if self._receives:
+            ahead = smaller(builder, ahead, builder.sub(self._limit, own))
+        return builder.icmp_signed(">=", ahead, integer(count))
+
+    def heads(self, count: int) -> tuple[Value, Value]:
+        """The values and the tags of the next tokens, which stay in the ring."""
+        builder, element = self._context.builder, self.channel.stream.element
+        word = integer_type(element.bits)
+        tokens = builder.load(self._slot(), vector_type(word, 2 * count), element.bytes)
+        tags, values = (
+            builder.shuffle_vector(tokens, undefined(tokens.type), range(first, 2 * count, 2))
+            for first in (0, 1)
+        )
+        type = register_type(element.with_lanes(count))
+        return builder.bitcast(values, type), builder.trunc(tags, vector_type(I32, count))
+
+    def put_many(self, values: Value, tags: Value, count: Value) -> None:
+        """Append the first ``count`` of these tokens; the others are written, too."""
+        builder, element = self._context.builder, self.channel.stream.element
+        words = vector_type(integer_type(element.bits), values.type.lanes)
+        parts = builder.zext(tags, words), builder.bitcast(values, words)
+        order = [lane + part * words.lanes for lane in range(words.lanes) for part in (0, 1)]
+        builder.store(builder.shuffle_vector(*parts, order), self._slot(), element.bytes)
+        self.take_many(count)
+
+    def take_many(self, count: Value) -> None:
+        """Remove so many tokens, which are there."""
+        builder = self._context.builder
+        builder.store(builder.add(self._own_counter(), count), self._counter)
 
     @property
     def _alignment(self) -> int:

@@ -66,6 +66,7 @@ from t2s.simulator.program.codes import most_in_run
 from t2s.simulator.values.emit_body import BodyEmitter, emit_search
 from t2s.simulator.values.emit_burst import BurstEmitter, Port
 from t2s.simulator.values.emit_frame import Frame, NodeContext, StreamPort, smaller
+from t2s.simulator.values.emit_vectors import VectorEmitter
 from t2s.simulator.values.layout import (
     FAILED,
     FINISHED,
@@ -84,6 +85,7 @@ from t2s.simulator.values.layout import (
 from t2s.simulator.values.machine_memory import MemoryEmitter
 from t2s.simulator.values.span_ports import SpanPort
 from t2s.simulator.values.spans import Burst
+from t2s.simulator.values.vectors import vector_rules
 
 
 def emit_machine(
@@ -94,23 +96,26 @@ def emit_machine(
     number: int,
     faults: list[str],
     places: list[Key] | None = None,
+    *,
+    vectors: bool = False,
 ) -> LLVMFunction:
     """Add the function of a machine to a module; messages of its checks are added to ``faults``.
 
     A place that meets a fault stops before that firing, and the others go on.  With ``places`` the
     function serves several machines: its last argument is a table of these numbers, whose keys are
-    added to the list (see ``shared_code``).
+    added to the list (see ``shared_code``).  With ``vectors`` rules may fire in vectors, which is
+    more code, and does the same.
     """
     frame = Frame(module, graph, node, layout, number, faults, places)
-    _MachineEmitter(frame, node).emit()
+    _MachineEmitter(frame, node, vectors=vectors).emit()
     return frame.function
 
 
 class _MachineEmitter:
     """Emits the blocks of one machine's function; variables live in stack slots."""
 
-    def __init__(self, frame: Frame, node: Machine) -> None:
-        self._frame = frame
+    def __init__(self, frame: Frame, node: Machine, *, vectors: bool) -> None:
+        self._frame, self._vectors = frame, vectors
         self._context = context = frame.context
         self._node = node
         self._builder = builder = context.builder
@@ -146,12 +151,12 @@ class _MachineEmitter:
             if register.shape == ()
         }
         context.load_parameters()
-        tensors = {
+        self._tensors = {
             statement.tensor: context.pointer(context.layout.tensor(statement.tensor))
             for statement in node.statements()
             if isinstance(statement, Load | Store)
         }
-        self._body = BodyEmitter(context, {}, tensors)
+        self._body = BodyEmitter(context, {}, self._tensors)
         self._leave = frame.leave
         self._modes = {mode.name: context.block("mode") for mode in node.modes}
         self._codes = {path.rule.name: code for code, path in enumerate(node.paths())}
@@ -162,7 +167,7 @@ class _MachineEmitter:
             registers=self._scalars,
             codes=self._codes,
             token=self._token,
-            tensors=tensors,
+            tensors=self._tensors,
         )
 
     def emit(self) -> None:
@@ -240,6 +245,8 @@ class _MachineEmitter:
         for burst in context.layout.spans.bursts.get(self._node.name, ()):
             if burst.path.mode.name == mode.name:
                 self._emit_burst(burst)
+        if self._vectors and not self._in_bursts:
+            self._emit_vectors(mode)
         refuse, fail = context.block("refuse"), context.block("fail")
         context.abandon = fail
         self._emit_needs(mode.needs)
@@ -278,6 +285,26 @@ class _MachineEmitter:
         self._frame.count(fired, count)
         self._find_room()
         builder.branch(self._modes[burst.path.mode.name])
+        builder.position_at_end(single)
+        self._restore(saved)
+
+    def _emit_vectors(self, mode: Mode) -> None:
+        """Fire eight times at once, if that is possible; else go on in a new block."""
+        context, builder = self._context, self._builder
+        rules = vector_rules(context.graph, self._node, mode)
+        if rules is None:
+            return
+        saved = dict(context.names)
+        single, fired, bits = context.block("single"), self._frame.fired(), self._code_bits
+        emitter = VectorEmitter(
+            context, self._node, rules, self._inputs, self._outputs, self._tensors
+        )
+        space = builder.sub(self._allowed, fired)
+        count = emitter.emit(mode, self._heads, space, single)
+        where = offset_by(builder, self._trace, context.scaled(fired, bits // 8))
+        builder.store(emitter.codes(bits), where, align=bits // 8)
+        self._frame.count(fired, count)
+        builder.branch(self._modes[mode.name])
         builder.position_at_end(single)
         self._restore(saved)
 

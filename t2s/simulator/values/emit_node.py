@@ -287,8 +287,8 @@ def _kind(layout: ValueLayout, node: str, shape: MachineShape) -> _Kind:
 
 
 @gc_paused()
-def emit_program(graph: Graph, layout: ValueLayout) -> Program:
-    """Write the code of a graph."""
+def emit_program(graph: Graph, layout: ValueLayout, *, vectors: bool = False) -> Program:
+    """Write the code of a graph; with ``vectors`` machines may fire in these (see ``vectors``)."""
     module = Module()
     faults: list[str] = []
     shapes = shapes_of(graph)
@@ -302,10 +302,13 @@ def emit_program(graph: Graph, layout: ValueLayout) -> Program:
             continue
         shape, kind = shapes[node.name], kinds[node.name]
         if counts[kind] == 1:
-            calls.append((emit_machine(module, graph, node, layout, number, faults), []))
+            machine = emit_machine(module, graph, node, layout, number, faults, vectors=vectors)
+            calls.append((machine, []))
             continue
         if kind not in functions:
-            functions[kind] = _shared_function(module, graph, node, layout, number, shape)
+            functions[kind] = _shared_function(
+                module, graph, node, layout, number, shape, vectors=vectors
+            )
         shared = functions[kind]
         numbers = shared.numbers(graph, layout, shape, len(faults))
         faults += shared.faults_of(shape)
@@ -343,10 +346,12 @@ def _shared_function(
     layout: ValueLayout,
     number: int,
     shape: MachineShape,
+    *,
+    vectors: bool,
 ) -> _SharedFunction:
     places: list[Key] = []
     faults: list[str] = []
-    function = emit_machine(module, graph, node, layout, number, faults, places)
+    function = emit_machine(module, graph, node, layout, number, faults, places, vectors=vectors)
     return _SharedFunction(
         function=function, first=shape, places=tuple(places), faults=tuple(faults)
     )

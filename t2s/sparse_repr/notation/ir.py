@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import assert_never
 
 from t2s.core.location import SourceLocation
@@ -159,15 +160,29 @@ class TensorDeclaration(Term):
     location: SourceLocation | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Assignment(Term):
-    """A result and its expression, with all sums explicit, and the tensors in both."""
+    """A result and its expression, with all sums explicit, and the tensors in both.
+
+    What every run asks of an expression, which has thousands of terms where statements share a
+    graph, is found once.
+    """
 
     result: Access
     value: Expression
     tensors: tuple[TensorDeclaration, ...]
     semiring: Semiring = PLUS_TIMES
     location: SourceLocation | None = field(default=None, compare=False)
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """All terms of the expression, parents first."""
+        return tuple(walk(self.value))
+
+    @cached_property
+    def reads(self) -> tuple[Access, ...]:
+        """The accesses of the expression, each once, in order of first occurrence."""
+        return tuple(dict.fromkeys(term for term in self.terms if isinstance(term, Access)))
 
     def tensor(self, name: str) -> TensorDeclaration:
         """The declaration of a tensor; ``KeyError`` if it is unknown."""

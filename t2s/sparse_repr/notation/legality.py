@@ -335,7 +335,7 @@ def extents_of(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]]) ->
         tensor.name: tensor.shape for tensor in assignment.tensors if tensor.shape is not None
     }
     missing: list[Access] = []
-    for access in (*accesses(assignment.value), assignment.result):
+    for access in (*assignment.reads, assignment.result):
         shape = shapes.get(access.tensor, declared.get(access.tensor))
         if shape is None:
             missing.append(access)

@@ -17,7 +17,6 @@ from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.ops import Op
 from t2s.core.types import BOOL, Float, Int, Type, UInt
-from t2s.core.walk import walk
 from t2s.sparse_repr.notation.ir import (
     Access,
     Assignment,
@@ -51,7 +50,7 @@ def value_type(assignment: Assignment, kinds: Sequence[np.dtype[Any]]) -> Type:
     Raises ``UserError`` for a type that cannot be computed, such as complex numbers.
     """
     common = np.result_type(*kinds) if kinds else np.dtype(np.float64)
-    terms = tuple(walk(assignment.value))
+    terms = assignment.terms
     numbers = [term.value for term in terms if isinstance(term, Number)]
     divides = any(map(_needs_floats, terms))
     fraction = not float(assignment.semiring.zero).is_integer()  # infinity is not an integer
@@ -85,7 +84,7 @@ def check_type(assignment: Assignment, type: Type) -> None:
     """Raise ``UserError`` unless the expression and its numbers can be computed in a type."""
     if type not in TYPES:
         raise _no_type(str(type))
-    for term in walk(assignment.value):
+    for term in assignment.terms:
         called = term.function if isinstance(term, Unary) else None
         if not type.is_float and (_needs_floats(term) or (called and not called.accepts(type))):
             raise UserError(
@@ -95,7 +94,8 @@ def check_type(assignment: Assignment, type: Type) -> None:
                 if called and not called.of_floats
                 else "a floating-point type, such as float64",
             )
-    for number in (*constants(assignment.value, assignment.semiring), assignment.semiring.zero):
+    numbers = (*constants(assignment.value, assignment.semiring), assignment.semiring.zero)
+    for number in {(number.__class__, number): number for number in numbers}.values():
         if not holds(np.asarray(number), type):
             raise UserError(
                 f"the number {number} does not fit {type}",

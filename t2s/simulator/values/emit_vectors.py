@@ -1,0 +1,226 @@
+"""Vectors of firings in LLVM (see ``vectors``).
+
+The shape of the code, at the beginning of a mode::
+
+    if eight tokens of every input lie side by side, and there is space for eight of every output:
+        decide in every lane                    # a mask for each rule
+        the tokens of all rules, selected by lane
+        write all eight of them, and eight codes into the trace
+        keep those before the first lane without a rule; none: single
+        go to the mode again
+    single: one firing, as without vectors
+
+What is written and not kept lies in free space, and is written over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from t2s.core.errors import InternalError
+from t2s.core.expr import Expr
+from t2s.core.types import INT32
+from t2s.graph.body import Let, Load
+from t2s.graph.nodes import VALUE, Choice, Head, Machine, Mode, Put, Rule
+from t2s.llvm.expressions import load_value, offset_by, register_type
+from t2s.llvm.ir import (
+    I1,
+    I32,
+    I64,
+    BasicBlock,
+    Builder,
+    Value,
+    integer,
+    integer_type,
+    null,
+    undefined,
+    vector_type,
+)
+from t2s.simulator.values.emit_burst import Port
+from t2s.simulator.values.emit_frame import NodeContext, StreamPort, smaller
+from t2s.simulator.values.vectors import LANES, VectorRules, for_lanes, varied_heads, varies_with
+
+_MASK = vector_type(I1, LANES)
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """A rule: the lanes that take it, and its tokens by channel, value and tag."""
+
+    taken: Value
+    rule: Rule
+    tokens: dict[str, tuple[Value, Value]]
+
+
+def _stream(port: Port) -> StreamPort:
+    assert isinstance(port, StreamPort)
+    return port
+
+
+class VectorEmitter:
+    """Emits the rules of one mode as vectors of firings."""
+
+    def __init__(
+        self,
+        context: NodeContext,
+        node: Machine,
+        rules: VectorRules,
+        inputs: Mapping[str, Port],
+        outputs: Mapping[str, Port],
+        tensors: Mapping[str, Value],
+    ) -> None:
+        self._context, self._node, self._rules = context, node, rules
+        self._builder: Builder = context.builder
+        self._inputs = {name: _stream(inputs[name]) for name in rules.takes}
+        self._outputs = {name: _stream(outputs[name]) for name in rules.puts}
+        self._tensors = tensors
+        self._leaves: list[_Leaf] = []
+        self._outside = null(_MASK)
+        self._varied: set[str] = set()
+
+    def emit(
+        self, mode: Mode, heads: Mapping[str, Head], space: Value, single: BasicBlock
+    ) -> Value:
+        """Fire if possible, else go to ``single``; return the number of firings.
+
+        ``space`` is the number of firings that there is space for.
+        """
+        builder = self._builder
+        fits = builder.icmp_signed(">=", space, integer(LANES))
+        for port in (*self._inputs.values(), *self._outputs.values()):
+            fits = builder.and_(fits, port.has(LANES))
+        self._or_single(fits, single)
+        names = self._context.names
+        for channel, port in self._inputs.items():
+            head, (value, tag) = heads[channel], port.heads(LANES)
+            names[head.value] = value
+            if head.tag is not None:
+                names[head.tag] = tag
+        self._varied = varied_heads(self._node, self._rules.takes)
+        self._enter(mode.choices, integer(-1, _MASK))
+        count = self._leading(builder.and_(self._any_rule(), builder.not_(self._outside)))
+        self._or_single(builder.icmp_signed(">", count, integer(0)), single)
+        for channel, port in self._outputs.items():
+            values, tags = zip(*(leaf.tokens[channel] for leaf in self._leaves), strict=True)
+            port.put_many(self._chosen(values), self._chosen(tags), count)
+        for port in self._inputs.values():
+            port.take_many(count)
+        return count
+
+    def codes(self, bits: int) -> Value:
+        """The code of the rule in each lane."""
+        type = integer_type(bits)
+        numbers = [self._rules.codes[leaf.rule.name] for leaf in self._leaves]
+        return self._chosen([integer(number, vector_type(type, LANES)) for number in numbers])
+
+    def _or_single(self, holds: Value, single: BasicBlock) -> None:
+        go = self._context.block("vector")
+        self._builder.cbranch(holds, go, single)
+        self._builder.position_at_end(go)
+
+    def _enter(self, choices: tuple[Choice, ...], open: Value) -> None:
+        """Collect the rules among alternatives that are tried in the lanes ``open``."""
+        builder, names = self._builder, self._context.names
+        for choice in choices:
+            taken = open
+            if choice.when is not None:
+                holds = self._wide(choice.when)
+                taken = builder.and_(open, holds)
+                open = builder.and_(open, builder.not_(holds))
+            if self._rules.among(choice):
+                saved, varied = dict(names), set(self._varied)
+                for statement in choice.body:
+                    self._emit_statement(statement, taken)
+                if isinstance(choice.inside, Rule):
+                    self._leaf(choice.inside, taken)
+                else:
+                    self._enter(choice.inside, taken)
+                names.clear()
+                names.update(saved)
+                self._varied = varied
+            if choice.when is None:
+                return
+
+    def _leaf(self, rule: Rule, taken: Value) -> None:
+        for statement in rule.body:
+            self._emit_statement(statement, taken)
+        tokens = {put.channel: self._token(put) for put in rule.puts}
+        self._leaves.append(_Leaf(taken, rule, tokens))
+
+    def _emit_statement(self, statement: object, taken: Value) -> None:
+        match statement:
+            case Let(target=target, value=value):
+                self._context.names[target] = self._wide(value)
+            case Load(target=target):
+                self._context.names[target] = self._load(statement, taken)
+            case _:
+                raise InternalError(f"{statement} in a vector of firings")
+        self._varied.add(target)
+
+    def _load(self, load: Load, taken: Value) -> Value:
+        """A value from memory for each lane, any value if it is not needed.
+
+        A lane that leaves the bounds is noted, so that it is left to a single firing.
+        """
+        context, builder, type = self._context, self._builder, load.type
+        tensor = context.graph.tensor(load.tensor)
+        extent = integer(prod(tensor.allocated), I32)
+        if tensor.open:
+            length = builder.load(context.address(context.layout.extent(tensor.name)), I64)
+            most = integer((1 << 31) - 1)
+            extent = builder.trunc(smaller(builder, length, most), I32)
+        index = self._wide(load.indices[0])
+        inside = builder.icmp_unsigned("<", index, builder.splat(extent, LANES))
+        self._outside = builder.or_(self._outside, builder.and_(taken, builder.not_(inside)))
+        safe = builder.select(builder.and_(taken, inside), index, null(index.type))
+        start, nowhere = self._tensors[tensor.name], context.address(context.layout.fault)
+        empty = builder.icmp_signed("==", extent, integer(0, I32))
+        start = builder.select(empty, nowhere, start)
+        loaded = undefined(register_type(type.with_lanes(LANES)))
+        for lane in range(LANES):
+            at = builder.zext(builder.extract_element(safe, lane), I64)
+            where = offset_by(builder, start, context.scaled(at, type.scalar.bytes))
+            value = load_value(builder, where, type, type.scalar.bytes)
+            loaded = builder.insert_element(loaded, value, lane)
+        return loaded
+
+    def _token(self, put: Put) -> tuple[Value, Value]:
+        """The values and tags of a put, in all lanes."""
+        builder, port = self._builder, self._outputs[put.channel]
+        values = null(register_type(port.channel.stream.element.with_lanes(LANES)))
+        tags = null(register_type(INT32.with_lanes(LANES)))
+        if put.tag is not None:
+            tags = self._wide(put.tag)
+        if put.value is None:
+            return values, tags
+        if put.tag is None or port.keeps_values:
+            return self._wide(put.value), tags
+        plain = builder.icmp_signed("==", tags, integer(VALUE, tags.type))
+        return builder.select(plain, self._wide(put.value), values), tags
+
+    def _wide(self, expr: Expr) -> Value:
+        return self._context.expressions.emit(for_lanes(expr, varies_with(self._varied)))
+
+    def _any_rule(self) -> Value:
+        any = self._leaves[0].taken
+        for leaf in self._leaves[1:]:
+            any = self._builder.or_(any, leaf.taken)
+        return any
+
+    def _chosen(self, values: Sequence[Value]) -> Value:
+        """What the rule of each lane says; any value where there is none."""
+        chosen = values[-1]
+        for leaf, value in zip(self._leaves[-2::-1], values[-2::-1], strict=True):
+            if value.text != chosen.text:
+                chosen = self._builder.select(leaf.taken, value, chosen)
+        return chosen
+
+    def _leading(self, lanes: Value) -> Value:
+        """The number of lanes before the first one that is not set."""
+        builder = self._builder
+        byte = builder.zext(builder.bitcast(lanes, integer_type(LANES)), I32)
+        first = builder.or_(builder.not_(byte), integer(1 << LANES, I32))
+        count = builder.intrinsic("llvm.cttz.i32", I32, [first, integer(1, I1)])
+        return builder.zext(count, I64)

@@ -1,0 +1,139 @@
+"""Vectors of firings: the same bits, firings and errors as one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from benchmarks.random_streams import bursts, fastest_code, first_code
+from t2s import sparse
+from t2s.core.ops import Op
+from t2s.core.types import INT32, Float, Type
+from t2s.errors import CycleLimitError, ProtocolError
+from t2s.graph.graph import Graph
+from t2s.simulator.report.result import SimResult
+from t2s.simulator.run import simulate
+from t2s.simulator.values.emit_node import emit_program
+from t2s.simulator.values.layout import layout_of
+from t2s.simulator.values.vectors import vector_rules
+from t2s.sparse_repr.streams import Streams
+from tests.simulator.values.test_spans import ONE_BY_ONE, same
+
+WAYS = (fastest_code, first_code)
+
+
+def both(kernel: sparse.Kernel, inputs: dict[str, object]) -> Iterator[SimResult]:
+    """Runs in vectors, and one by one."""
+    for way in WAYS:
+        with way(), bursts(ONE_BY_ONE):
+            (stage,) = kernel.simulate(inputs).stages
+        yield stage
+
+
+def short_rows(type: type[np.generic] = np.float64) -> tuple[sparse.Kernel, dict[str, object]]:
+    """A product with a sparse second factor, some of whose rows are empty."""
+    W = scipy.sparse.random(70, 9, 0.3, format="csr", random_state=2)
+    X = np.random.default_rng(0).integers(-9, 9, (40, 70))
+    inputs = {"X": (X / 4).astype(type), "W": (4 * W).astype(type)}
+    parsed = sparse.parse("Y(i,j) = X(i,k)*W(k,j)", {"W": "ds"})
+    return sparse.compile(parsed, "reorder(i,k,j)"), inputs
+
+
+def in_vectors(graph: Graph) -> dict[str, set[str]]:
+    """The rules that fire in vectors, by machine."""
+    return {
+        node.name: {name for one in found for name in one.codes}
+        for node in graph.machines
+        if (found := [r for mode in node.modes if (r := vector_rules(graph, node, mode))])
+    }
+
+
+@pytest.mark.parametrize("type", [np.float32, np.float64, np.int32, np.int64, np.uint32, np.int16])
+def test_rows_of_any_length(type: type[np.generic]) -> None:
+    """Types of other sizes than half a word and a word fire one by one."""
+    kernel, inputs = short_rows(type)
+    found, expected = both(kernel, inputs)
+    same(found, expected)
+    X, W = np.asarray(inputs["X"]), scipy.sparse.csr_matrix(inputs["W"]).toarray()
+    (values,) = found.outputs.values()
+    np.testing.assert_allclose(values.reshape(40, 9), X @ W, rtol=1e-5)
+
+
+def test_machines_that_make_a_token_of_one_fire_in_vectors() -> None:
+    kernel, inputs = short_rows()
+    (run, _) = both(kernel, inputs)
+    found = in_vectors(run.program.graph)
+    assert found["load_W"] == {"load", "stop", "missing"}
+    assert found["multiply"] == {"compute", "stop"}
+    assert found["reduce_k_deal"] == {"pass0", "pass1"}
+    assert {"intersect_k", "reduce_k"}.isdisjoint(found)
+
+
+def test_vectors_are_more_code_of_the_same_machines() -> None:
+    kernel, inputs = short_rows()
+    (run, _) = both(kernel, inputs)
+    graph = run.program.graph
+    short, long = (emit_program(graph, layout_of(graph), vectors=v) for v in (False, True))
+    assert len(short.text) < len(long.text)
+    assert short.faults == long.faults
+
+
+@pytest.mark.parametrize("limit", [1, 100, 1001])
+def test_runs_cut_short(limit: int) -> None:
+    """A limit of cycles bounds the firings of machines, in the middle of a vector as well."""
+    kernel, inputs = short_rows()
+    found = []
+    for way in WAYS:
+        with way(), pytest.raises(CycleLimitError) as error:
+            kernel.simulate(inputs, max_cycles=limit)
+        found.append(error.value.result)
+    here, there = found
+    assert here.cycles == there.cycles == limit
+    assert here.nodes == there.nodes
+
+
+def elementwise(op: Op, type: Type, *values: np.ndarray) -> tuple[Streams, dict[str, np.ndarray]]:
+    """One operator on arrays of one length."""
+    s = Streams("elementwise")
+    _, ref = s.scan_dense(s.root(), len(values[0]))
+    loaded = [s.load(ref, s.tensor(f"v{n}", type)) for n, _ in enumerate(values)]
+    s.write_values(s.compute(op, *loaded), s.output("out", type))
+    return s, {f"v{n}": value for n, value in enumerate(values)}
+
+
+@pytest.mark.parametrize("op", [Op.FLOOR_DIVIDE, Op.MODULO, Op.MAXIMUM])
+def test_operators_of_integers(op: Op) -> None:
+    """Divisions by zero as well, which give zero."""
+    generator = np.random.default_rng(1)
+    left, right = (generator.integers(-4, 4, 203).astype(np.int32) for _ in "lr")
+    s, inputs = elementwise(op, INT32, left, right)
+    outputs = []
+    for way in WAYS:
+        with way(), bursts(ONE_BY_ONE):
+            outputs.append(simulate(s.graph(), inputs, progress=False).outputs["out"])
+    np.testing.assert_array_equal(*outputs)
+    assert any("compute" in rules for rules in in_vectors(s.graph()).values())
+
+
+def test_functions_of_the_c_library_fire_one_by_one() -> None:
+    s, _ = elementwise(Op.EXPONENTIAL, Float(64), np.ones(3))
+    assert not any("compute" in rules for rules in in_vectors(s.graph()).values())
+
+
+def test_loads_outside_are_refused_at_the_same_token() -> None:
+    """A reference beyond the end of a tensor, in the middle of a vector."""
+    texts = []
+    for way in WAYS:
+        s = Streams("gather")
+        _, ref = s.scan_dense(s.root(), 30)
+        place = s.load(ref, s.tensor("places", INT32))
+        s.write_values(s.load(place, s.tensor("v", Float(64))), s.output("out", Float(64)))
+        inputs = {"places": np.arange(30, dtype=np.int32) * 2, "v": np.arange(43.0)}
+        with way(), bursts(ONE_BY_ONE), pytest.raises(ProtocolError) as error:
+            simulate(s.graph(), inputs, progress=False)
+        texts.append(str(error.value))
+    assert texts[0] == texts[1]
+    assert "44" in texts[0]
