@@ -12,6 +12,7 @@ import pytest
 import t2s
 from t2s.backends.verilog.flow.axi import AxiDesign
 from t2s.backends.verilog.flow.flow import with_masters
+from t2s.backends.verilog.reductions import levels_of
 from t2s.backends.verilog.verilator import verilator_available
 from t2s.core.errors import UnsupportedError
 from t2s.core.ops import Array
@@ -433,11 +434,12 @@ def test_the_time_of_copies(define: Any, bits: int | None, tmp_path: Path, runti
     beats = {one.prefix: -(-one.size // (made.bus_bits // 8)) for one in made.arguments}
     into = max(beats[one.prefix] for one in made.arguments if one.read)
     out = max(beats[one.prefix] for one in made.arguments if not one.read)
+    done = max(len(levels_of(node.place_count)) for node in t2s.lower(func).nodes)
     commands, _ = one_run(func, made, np.random.default_rng(0))
     commands = [*addressing(made), *commands, f"r {made.elapsed}"]
     for latency in (1, 7, 40):
         elapsed = int(talk(host, commands, latency=latency).split()[-1])
-        assert elapsed == max(into + latency + 2, out) + cycles + out + latency + 19
+        assert elapsed == max(into + latency + 2, out) + cycles + done + out + latency + 19
 
 
 @needs_verilator
