@@ -25,7 +25,7 @@ from t2s.backends.verilog.flow.toolchain import run_yosys
 from t2s.backends.verilog.technology import find_technology
 from t2s.backends.verilog.top import top_of
 from t2s.core.logic import Logic
-from t2s.driver.hardware import device_times
+from t2s.driver.device_times import device_times
 from t2s.driver.logic import logic_of
 from t2s.graph.graph import Graph
 from t2s.simulator.devices import DEVICES

@@ -24,7 +24,7 @@ from benchmarks.chip_designs import DESIGNS
 from t2s.backends.base import Stalling
 from t2s.backends.verilog.flow.netlist import netlist_model
 from t2s.backends.verilog.flow.parts import PARTS
-from t2s.driver.hardware import device_times
+from t2s.driver.device_times import device_times
 from t2s.driver.synthesize import differences
 from t2s.graph.graph import Graph, TensorRole
 from t2s.simulator.devices import DEVICES, Device

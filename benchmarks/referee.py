@@ -52,7 +52,7 @@ from t2s.backends.verilog.machine_ranges import Ranges, ranges_of
 from t2s.backends.verilog.machine_sizes import sizes_of
 from t2s.backends.verilog.technology import GENERIC, TECHNOLOGIES, Technology, find_technology
 from t2s.backends.verilog.verilator import HardwareModel, HardwareResult, build_hardware
-from t2s.driver.hardware import device_times
+from t2s.driver.device_times import device_times
 from t2s.driver.synthesize import differences
 from t2s.graph.graph import TensorRole
 from t2s.simulator.devices import DEVICES, Device

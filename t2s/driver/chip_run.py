@@ -12,7 +12,7 @@ from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.driver.design import Stage
-from t2s.driver.hardware import device_times
+from t2s.driver.device_times import device_times
 from t2s.driver.machine_chip import given_of
 from t2s.driver.recognize import design_of
 from t2s.graph.graph import Graph, TensorRole

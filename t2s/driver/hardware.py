@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 from t2s.backends.base import (
     Backend,
     BackendRun,
-    ChannelTimes,
-    DeviceTimes,
     RunOptions,
     Stalling,
     WaveFile,
@@ -26,6 +24,7 @@ from t2s.core.files import check_place, write_texts
 from t2s.core.location import user_location
 from t2s.core.validate import as_int, checked_file, checked_folder, checked_seconds
 from t2s.driver.design import Array, Design, Stage
+from t2s.driver.device_times import device_times
 from t2s.driver.recognize import design_of
 from t2s.graph.verify import verify_graph
 
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from t2s.driver.assignment_design import SparseResult
     from t2s.driver.recognize import DenseDesign, SparseDesign
     from t2s.simulator.devices import Device
-    from t2s.simulator.program.sim_program import SimProgram
     from t2s.simulator.random_stalls import RandomStalls
 
 BACKENDS: Mapping[str, str] = MappingProxyType(
@@ -266,30 +264,3 @@ def _run_on(
         return backend.run(stage.graph, arrays, scalars, chosen)
 
     return run
-
-
-def device_times(program: SimProgram) -> DeviceTimes:
-    """The timing of the device that a program was built for.
-
-    Raises ``UnsupportedError`` for a device with a DRAM, which the testbench does not model.
-    """
-    memory = program.device.memory
-    if memory is not None:
-        raise UnsupportedError(
-            f"device {program.device.name!r} has a DRAM, which the testbench does not model",
-            location=user_location(),
-            expected="memory of constant latency and bandwidth",
-            given=f"memory {memory.name!r}",
-            hint="verilate on device.with_memory('ideal'); t2s.cycles counts with a DRAM",
-        )
-    return DeviceTimes(
-        intervals={timing.node.name: timing.interval.cycles for timing in program.nodes},
-        channels={
-            timing.channel.name: ChannelTimes(latency=timing.latency, capacity=timing.capacity)
-            for timing in program.channels
-        },
-        memory_rate=program.memory_rate,
-        store_latency=program.device.store_latency,
-        load_latency=program.device.load_latency,
-        latency_of=program.device.latency_of,
-    )

@@ -37,7 +37,7 @@ def logic_of(program: SimProgram, part_name: str | None = None) -> ChipLogic | N
     from t2s.backends.verilog.estimate import clock_band, logic_of_design
     from t2s.backends.verilog.flow.parts import PARTS
     from t2s.backends.verilog.technology import find_technology
-    from t2s.driver.hardware import device_times
+    from t2s.driver.device_times import device_times
     from t2s.report.logic import ChipLogic, ClockBand
 
     part = PARTS.get(program.device.name if part_name is None else part_name)

@@ -29,7 +29,7 @@ from t2s.core.child import Ended
 from t2s.core.errors import UserError
 from t2s.core.ops import Op
 from t2s.driver.chip_run import made_up
-from t2s.driver.hardware import device_times
+from t2s.driver.device_times import device_times
 from t2s.graph.graph import Graph
 from t2s.simulator.devices import DEVICES, Device, TypeFamily
 from t2s.simulator.program.build import build_program

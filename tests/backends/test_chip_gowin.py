@@ -19,7 +19,7 @@ from t2s.backends.verilog.flow.routing import Routed
 from t2s.backends.verilog.technology import find_technology
 from t2s.backends.verilog.top import top_of
 from t2s.core.errors import UserError
-from t2s.driver.hardware import device_times
+from t2s.driver.device_times import device_times
 from t2s.driver.synthesize import differences
 from tests.backends.test_chip_flow import product, random_inputs
 

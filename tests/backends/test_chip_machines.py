@@ -29,7 +29,7 @@ from t2s.backends.verilog.verilator import build_hardware
 from t2s.core.errors import UnsupportedError, UserError
 from t2s.driver.assignment_design import AssignmentDesign, given_in_memory
 from t2s.driver.design import Stage
-from t2s.driver.hardware import device_times
+from t2s.driver.device_times import device_times
 from t2s.driver.synthesize import differences
 from t2s.graph.body import Load, Store
 from t2s.graph.graph import Graph

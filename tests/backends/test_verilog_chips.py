@@ -31,7 +31,7 @@ from t2s.core.expr import Cast, Expr, const
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Float, Int, Type, UInt
 from t2s.core.walk import walk
-from t2s.driver.hardware import device_times
+from t2s.driver.device_times import device_times
 from t2s.graph.body import Load, RegisterRead, RegisterWrite, Send
 from t2s.graph.graph import Graph
 from t2s.graph.nodes import PEArray, Register, Role, Search

@@ -24,7 +24,7 @@ from t2s.backends.verilog.technology import ECP5, GENERIC, Technology
 from t2s.backends.verilog.verilator import build_files, verilator_available
 from t2s.core.ops import Array, Op
 from t2s.core.types import BFloat, Float, Int, Type
-from t2s.driver.hardware import device_times
+from t2s.driver.device_times import device_times
 from t2s.driver.synthesize import differences
 from t2s.simulator.devices import DEVICES, Device, TypeFamily
 from t2s.simulator.program.build import build_program

@@ -26,7 +26,7 @@ from t2s.core.expr import Cast, Expr, Parameter, apply
 from t2s.core.ops import OPERATORS, Op, accepts, result_type
 from t2s.core.types import BOOL, INT32, Bool, Float, Int, Type, UInt
 from t2s.core.walk import Term, rewrite
-from t2s.driver.hardware import device_times
+from t2s.driver.device_times import device_times
 from t2s.graph.body import Let, Load, Statement, Store
 from t2s.graph.graph import Graph, ScalarParameter, Tensor, TensorRole
 from t2s.graph.interpret import interpret_graph

@@ -1,0 +1,39 @@
+"""The timing of a device, as backends see it whose runs count cycles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from t2s.backends.base import ChannelTimes, DeviceTimes
+from t2s.core.errors import UnsupportedError
+from t2s.core.location import user_location
+
+if TYPE_CHECKING:
+    from t2s.simulator.program.sim_program import SimProgram
+
+
+def device_times(program: SimProgram) -> DeviceTimes:
+    """The timing of the device that a program was built for.
+
+    Raises ``UnsupportedError`` for a device with a DRAM, which the testbench does not model.
+    """
+    memory = program.device.memory
+    if memory is not None:
+        raise UnsupportedError(
+            f"device {program.device.name!r} has a DRAM, which the testbench does not model",
+            location=user_location(),
+            expected="memory of constant latency and bandwidth",
+            given=f"memory {memory.name!r}",
+            hint="verilate on device.with_memory('ideal'); t2s.cycles counts with a DRAM",
+        )
+    return DeviceTimes(
+        intervals={timing.node.name: timing.interval.cycles for timing in program.nodes},
+        channels={
+            timing.channel.name: ChannelTimes(latency=timing.latency, capacity=timing.capacity)
+            for timing in program.channels
+        },
+        memory_rate=program.memory_rate,
+        store_latency=program.device.store_latency,
+        load_latency=program.device.load_latency,
+        latency_of=program.device.latency_of,
+    )
