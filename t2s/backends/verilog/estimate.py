@@ -34,7 +34,7 @@ LIBRARIES: Mapping[str, Library] = MappingProxyType(
 """The technologies whose cells are known."""
 
 _NS_OF_REGISTERS = 1.4
-_NS_OF_WIRES, _NS_OF_WIRES_PER_LUT = 5.7, 0.0004
+_NS_OF_WIRES, _NS_OF_WIRES_PER_LUT = 5.2, 0.0002
 _BAND = 0.2
 """After what nextpnr reached of 18 designs of 400 to 7,000 LUTs, each with seed 1 and with its self
 test: the slowest path is one through the tables and carry cells of a PE, or one between PEs, whose
