@@ -432,11 +432,12 @@ def test_what_is_easy_to_get_wrong_on_chips(runtime: Path) -> None:
 
 PLANTED = {
     "the flag of the second token is a cycle late": {
+        "more <= 1'b0": "late <= 1'b0",
+        "more <= more ?": "late <= more ?",
         "logic more;": "logic more, late;\n    always_ff @(posedge clock) more <= late;",
-        "more <= !reset && (more": "late <= !reset && (more",
     },
     "one slot too few": {
-        "space <= next_held != COUNT'(CAPACITY)": "space <= next_held < COUNT'(CAPACITY - 1)"
+        "room <= next_held != COUNT'(CAPACITY)": "room <= next_held < COUNT'(CAPACITY - 1)"
     },
     "the pipeline is one cycle too long": {"LATENCY - 1 - LATE;": "LATENCY - LATE;"},
 }
