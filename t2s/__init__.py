@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from t2s.driver.search import search
     from t2s.driver.simulate import cycles, simulate
     from t2s.driver.synthesize import synthesize
-    from t2s.driver.tiny_tapeout import tiny_tapeout
     from t2s.func.func import ImageParam, Param, RDom, Var, variables
     from t2s.func.functions import (
         absolute,
@@ -110,7 +109,6 @@ __all__ = [
     "sram",
     "synthesize",
     "tanh",
-    "tiny_tapeout",
     "variables",
     "verilate",
 ]
@@ -126,7 +124,6 @@ _HOMES = {
     "driver.program": "program",
     "driver.simulate": "cycles simulate",
     "driver.synthesize": "synthesize",
-    "driver.tiny_tapeout": "tiny_tapeout",
     "func.func": "ImageParam Param RDom Var variables",
     "func.functions": (
         "absolute cast ceil erf exp floor fma log maximum minimum rsqrt select sqrt tanh"

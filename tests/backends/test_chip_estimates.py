@@ -149,36 +149,26 @@ def test_a_search_stays_within_the_device(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
-    ("width", "capacity", "latency", "cells"),
+    ("width", "capacity", "latency", "fills", "cells"),
     [
-        (8, 1, 5, Logic(luts=3, flip_flops=14)),
-        (32, 2, 1, Logic(luts=36, flip_flops=66)),
-        (8, 2, 2, Logic(luts=18, flip_flops=25)),
-        (8, 4, 3, Logic(luts=16, flip_flops=14, small_rams=2)),
-        (32, 6, 5, Logic(luts=18, flip_flops=18, small_rams=8)),
-        (8, 32, 1, Logic(luts=36, flip_flops=24, carry_cells=18, small_rams=4)),
+        (8, 1, 5, True, Logic(luts=3, flip_flops=14)),
+        (32, 2, 1, True, Logic(luts=36, flip_flops=66)),
+        (8, 2, 2, True, Logic(luts=18, flip_flops=25)),
+        (8, 4, 3, True, Logic(luts=16, flip_flops=14, small_rams=2)),
+        (32, 6, 5, True, Logic(luts=18, flip_flops=18, small_rams=8)),
+        (8, 32, 1, True, Logic(luts=36, flip_flops=24, carry_cells=18, small_rams=4)),
+        (8, 1, 5, False, Logic(luts=1, flip_flops=13)),
+        (8, 2, 1, False, Logic(luts=11, flip_flops=18)),
+        (8, 2, 2, False, Logic(luts=15, flip_flops=22)),
+        (32, 6, 5, False, Logic(luts=12, flip_flops=14, small_rams=8)),
+        (16, 12, 3, False, Logic(luts=22, flip_flops=15, small_rams=4)),
+        (16, 16, 1, False, Logic(luts=23, flip_flops=14, carry_cells=6, small_rams=4)),
+        (8, 32, 1, False, Logic(luts=23, flip_flops=17, carry_cells=12, small_rams=4)),
     ],
 )
-def test_fifos(width: int, capacity: int, latency: int, cells: Logic) -> None:
+def test_fifos(width: int, capacity: int, latency: int, fills: bool, cells: Logic) -> None:
     """Cells of ``fifo.sv`` alone after ``synth_ecp5``; its values come when the sender has them."""
-    assert fifo_cells(width, capacity, latency, latency - 1) == cells
-
-
-@pytest.mark.parametrize(
-    ("width", "capacity", "latency", "cells"),
-    [
-        (8, 1, 5, Logic(luts=1, flip_flops=13)),
-        (8, 2, 1, Logic(luts=11, flip_flops=18)),
-        (8, 2, 2, Logic(luts=15, flip_flops=22)),
-        (32, 6, 5, Logic(luts=12, flip_flops=14, small_rams=8)),
-        (16, 12, 3, Logic(luts=22, flip_flops=15, small_rams=4)),
-        (16, 16, 1, Logic(luts=23, flip_flops=14, carry_cells=6, small_rams=4)),
-        (8, 32, 1, Logic(luts=23, flip_flops=17, carry_cells=12, small_rams=4)),
-    ],
-)
-def test_fifos_that_never_fill(width: int, capacity: int, latency: int, cells: Logic) -> None:
-    """The same with ``FILLS`` 0."""
-    assert fifo_cells(width, capacity, latency, latency - 1, fills=False) == cells
+    assert fifo_cells(width, capacity, latency, latency - 1, fills) == cells
 
 
 def test_gates_fold_constants_and_are_equal_once() -> None:

@@ -54,7 +54,7 @@ def project(inputs: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) ->
     folder = tmp_path_factory.mktemp("project")
     (folder / "few.lib").write_text(CELLS)
     title = 'A "product": of\nmatrices'
-    return t2s.tiny_tapeout(
+    return t2s.chips.tiny_tapeout(
         product(),
         folder / "made",
         inputs=inputs,
@@ -132,18 +132,18 @@ def test_the_test_of_a_project(project: Any, tmp_path: Path, spoiled: bool) -> N
 
 def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="tiles= must be the size of a project"):
-        t2s.tiny_tapeout(product(), tmp_path, tiles="5x5")
+        t2s.chips.tiny_tapeout(product(), tmp_path, tiles="5x5")
     with pytest.raises(UserError, match="clock_mhz must be a frequency"):
-        t2s.tiny_tapeout(product(), tmp_path, clock_mhz=0)
+        t2s.chips.tiny_tapeout(product(), tmp_path, clock_mhz=0)
     with pytest.raises(UserError, match="liberty= must name a library of cells"):
-        t2s.tiny_tapeout(product(), tmp_path, liberty=tmp_path / "nothing.lib")
+        t2s.chips.tiny_tapeout(product(), tmp_path, liberty=tmp_path / "nothing.lib")
     with pytest.raises(UnsupportedError, match="it has 24 PEs that load or store, and four pins"):
-        t2s.tiny_tapeout(product(pes=4), tmp_path)
+        t2s.chips.tiny_tapeout(product(pes=4), tmp_path)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_design_of_one_pe(tmp_path: Path) -> None:
     """Loads of a design without loaders are streams, too."""
-    made = t2s.tiny_tapeout(blurred(), tmp_path)
+    made = t2s.chips.tiny_tapeout(blurred(), tmp_path)
     assert {stream.tensor for stream in made.streams} == {"x", "y"}
     assert made.cells is None
