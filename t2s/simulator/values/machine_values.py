@@ -232,7 +232,7 @@ class _Prepared:
 
     def fast(self) -> MachineCode:
         """The fastest code."""
-        return compile_text(self._text)
+        return compile_text(self._text, Effort.FULL)
 
     def state(self, graph: Graph, record: Sequence[str]) -> RunState:
         """A memory for exclusive use."""
