@@ -124,8 +124,27 @@ def first_round(text: bytes, size: int, key_length: int) -> int:
         if at < 0:
             return 0
         if at % size == 0 and text[:at] == text[at : 2 * at]:
-            return at // size
+            few = at < min(key_length, _FEWEST_RUNS) * size
+            return _round_of(text, size, at, key_length) if few else at // size
     return 0
+
+
+def _round_of(text: bytes, size: int, short: int, key_length: int) -> int:
+    """The length of the round that is made of repetitions of so few bytes; 0 if there is none.
+
+    Rows of a dense matrix are all alike, and what ends the matrix tells where it begins again.
+    """
+    codes = np.frombuffer(text, np.uint8)
+    other = codes[short:] != codes[:-short]
+    differs = int(other.argmax())
+    if not other[differs]:
+        return 0
+    end = (differs + short) // size * size
+    longest = len(text) // size // FEWEST_TIMES * size
+    again = text.find(text[end : end + key_length * size], end + 1, end + longest)
+    length = again - end
+    whole = again > 0 and length % size == 0 and text[:length] == text[length : 2 * length]
+    return length // size if whole else 0
 
 
 def stretches_of(

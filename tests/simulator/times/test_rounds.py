@@ -108,6 +108,19 @@ def test_traces_without_rounds(whole: Array) -> None:
     assert len(whole) == 0 or (expanded(without_rounds(in_runs(whole, 1))) == whole).all()
 
 
+def test_rows_that_are_alike_make_rounds_of_matrices() -> None:
+    """A dense matrix repeats a row, and a walk through it the matrix."""
+    row = np.array([0] * 300 + [1], np.uint8)
+    matrix = np.concatenate([np.tile(row, 40), [2]]).astype(np.uint8)
+    for after, firings, times in (([], len(matrix), 9), (row, len(matrix), 9)):
+        whole = np.concatenate([np.tile(matrix, 9), np.array(after, np.uint8)])
+        found = rounds_of(in_runs(whole, 3))
+        assert found is not None
+        np.testing.assert_array_equal(expanded(found), whole)
+        assert (found.firings, found.times) == (firings, times)
+    assert rounds_of(in_runs(np.tile(row, 40), 3)) is None
+
+
 def walks(rows: int, *, f: int = 150, h: int = 16, formats: Any = None) -> SimResult:
     """A dense matrix by a sparse one: every row walks through the same one."""
     W = scipy.sparse.random(f, h, density=0.4, format="csr", random_state=1)
