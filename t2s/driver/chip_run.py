@@ -76,7 +76,7 @@ def chip_run(stage: Stage, inputs: Mapping[str, Any] | None, device: Device) -> 
 
 
 def with_own_memory(device: Device) -> Device:
-    """The device with memory for each unit, so that its bandwidth is no limit."""
+    """The device with a separate memory for each unit: bandwidth never limits it."""
     return replace(
         device,
         bytes_per_cycle_per_unit=None,

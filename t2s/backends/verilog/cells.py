@@ -236,13 +236,13 @@ class ModuleCells:
                 self.roots += self.bits(connections["now"])
                 self.flip_flops += parameters["WIDTH"] * parameters["CYCLES"]
             case "reduction":
-                below = self._read(connections["holds"])
-                for groups in levels_of(parameters["COUNT"]):
+                below, levels = self._read(connections["holds"]), levels_of(parameters["COUNT"])
+                for groups in levels:
                     together = range(0, 4 * groups, 4)
                     self.roots += [self.gates.all_of(below[at : at + 4]) for at in together]
                     self.flip_flops += groups
                     below = self.gates.incoming(groups)
-                self.flip_flops += parameters["DEPTH"] - len(levels_of(parameters["COUNT"]))
+                self.flip_flops += parameters["DEPTH"] - len(levels)
             case name:
                 raise NotCounted(name)
 

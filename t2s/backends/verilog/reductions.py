@@ -35,7 +35,7 @@ def reduction(
     Each is of so many places; ``depth_of(signals)`` cycles are between.  ``target`` is 0 in reset.
     """
     items: list[ast.Item] = []
-    found = []
+    found, depth = [], depth_of(signals)
     for name, count in signals:
         together = fresh(f"{name}_together")
         found.append(Name(name=together))
@@ -46,7 +46,7 @@ def reduction(
                 name=fresh(f"{together}_tree"),
                 parameters=(
                     ("COUNT", number(count)),
-                    ("DEPTH", number(depth_of(signals))),
+                    ("DEPTH", number(depth)),
                     ("EVERY", number(int(every))),
                 ),
                 connections=(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from t2s.backends.base import ChannelTimes, DeviceTimes
 from t2s.backends.text.expressions import (
@@ -123,7 +124,7 @@ class Top:
         capacity, most = self.constants.channels[channel].capacity, most_tokens(self.sent[channel])
         return capacity if most is None else max(1, min(capacity, most))
 
-    @property
+    @cached_property
     def never_full(self) -> frozenset[str]:
         """The channels that have room for all tokens that they ever get."""
         if self.constants is None:

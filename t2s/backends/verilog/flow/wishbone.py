@@ -68,7 +68,7 @@ def _why_not(statement: Load | Store, tensor: Tensor) -> str | None:
 
 
 def unaligned(statement: Load | Store, tensor: Tensor) -> str | None:
-    """Why there are no memories of a host for vectors that are not parts of one row."""
+    """Why a host cannot hold vectors that cross the rows of its memory; ``None`` for others."""
     type = statement.type if isinstance(statement, Load) else statement.value.type
     lanes = type.lanes
     if lanes & (lanes - 1) or (
