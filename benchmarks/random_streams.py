@@ -36,9 +36,9 @@ from t2s.simulator.report.errors import DeadlockError
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.run import simulate
 from t2s.simulator.times import machine_times
-from t2s.simulator.times.machine_times import all_codes
 from t2s.simulator.times.rounds import FEWEST_FIRINGS, rounds_of, without_rounds
 from t2s.simulator.times.runs import RunTimes, runs_of
+from t2s.simulator.times.windows import all_codes
 from t2s.simulator.values import machine_values
 
 KERNELS = (
@@ -230,14 +230,15 @@ def differing(run: SimResult, seed: int) -> str | None:
     tables = runs_of(applied)
     if tables is None:
         return None
-    codes, most = all_codes(changed, trace), c.one_of([2, 2, 8, 1024])
+    codes, most = all_codes(changed, trace.codes), c.one_of([2, 2, 8, 1024])
     fewest = c.one_of([4, 16, 64, FEWEST_FIRINGS])
     traces = [rounds_of(single, fewest) or without_rounds(single) for single in codes]
     few_pieces = c.one_of([0, 2, 16])
-    times = RunTimes(applied, tables, traces, most_runs=most, few_pieces=few_pieces)
+    times = RunTimes(applied, tables, most_runs=most, few_pieces=few_pieces)
+    times.extend(traces)
     while times.advance():
         pass
-    tally = times.tally(interrupted=False)
+    tally = times.tally(applied, interrupted=False)
     found = assemble(applied, tally, {}, "native", kernel="runs")
     expected = run_ahead(changed, trace)
     fields = ("cycles", "ending", "nodes", "tokens_left", "deadlock")

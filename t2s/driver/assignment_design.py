@@ -25,7 +25,7 @@ from t2s.driver.plan_inputs import run_loops
 from t2s.driver.words import Words, total_words, words_of
 from t2s.func.overflow import NarrowSum, range_of
 from t2s.graph.cache import GraphCache
-from t2s.graph.graph import LARGEST, Graph, MemorySpace, TensorRole
+from t2s.graph.graph import LARGEST, UNBOUNDED, Graph, MemorySpace, TensorRole
 from t2s.sparse_repr.adaptation import looks_up_more, stored_temporaries, sums_apart
 from t2s.sparse_repr.binding import (
     Binding,
@@ -76,7 +76,6 @@ from t2s.sparse_repr.notation.ir import (
 from t2s.sparse_repr.notation.legality import with_semiring
 from t2s.sparse_repr.notation.symbols import Tensor
 from t2s.sparse_repr.semiring import OR_AND, PLUS_TIMES, Semiring
-from t2s.sparse_repr.streams import UNBOUNDED
 from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored, level_extents
 
 if TYPE_CHECKING:

@@ -209,7 +209,7 @@ class CapstanResult(NotebookDisplay):
         )
 
     def _check_traced(self, wanted: str) -> None:
-        if self.run.machine_trace is None:
+        if not self.run.program.is_recorded:
             raise UserError(
                 f"this run recorded no per-cycle activity, which it takes for {wanted}",
                 location=user_location(),
@@ -235,7 +235,7 @@ class CapstanResult(NotebookDisplay):
 
     @property
     def _has_parts(self) -> bool:
-        return self.run.memory is None or self.run.machine_trace is not None
+        return self.run.memory is None or self.run.program.is_recorded
 
     def __str__(self) -> str:
         parts = [str(self.parts)] if self._has_parts else []
@@ -246,7 +246,7 @@ class CapstanResult(NotebookDisplay):
         parts: list[CardPart | None] = [Preformatted(title=text) for text in self._head()]
         if self._has_parts:
             parts.append(self.parts.table)
-        if self.run.machine_trace is not None:
+        if self.run.program.is_recorded:
             parts.append(self.picture())
         tables = (self.units.table, self.tensor._card())
         return NotebookCard(title=f"result of {self.program.name}", parts=(*parts, *tables))

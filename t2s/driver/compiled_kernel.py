@@ -10,10 +10,9 @@ from t2s.core.types import Type
 from t2s.driver.assignment_design import AssignmentDesign, Channels, Compiled, SparseResult
 from t2s.driver.hardware import verilate
 from t2s.driver.simulate import simulate
-from t2s.graph.graph import Graph
+from t2s.graph.graph import UNBOUNDED, Graph
 from t2s.sparse_repr.lowering.diagram import block_counts, diagram_picture
 from t2s.sparse_repr.notation.ir import print_assignment
-from t2s.sparse_repr.streams import UNBOUNDED
 
 if TYPE_CHECKING:
     from t2s.simulator.devices import Device

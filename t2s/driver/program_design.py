@@ -30,7 +30,7 @@ from t2s.driver.assignment_design import (
 from t2s.driver.design import Array, Design, Stages
 from t2s.driver.equal_graphs import EqualGraphs
 from t2s.driver.program_result import ProgramResult, StatementRun
-from t2s.graph.graph import Graph
+from t2s.graph.graph import UNBOUNDED, Graph
 from t2s.sparse_repr.binding import check_names, stored_places
 from t2s.sparse_repr.concrete.fusion import (
     PassOn,
@@ -59,7 +59,6 @@ from t2s.sparse_repr.notation.program import (
 from t2s.sparse_repr.notation.program_extents import sized_assignments, with_named_extents
 from t2s.sparse_repr.notation.usual_format import is_sparse
 from t2s.sparse_repr.semiring import PLUS_TIMES, Semiring
-from t2s.sparse_repr.streams import UNBOUNDED
 from t2s.sparse_repr.tensors.interchange import filled_tensor, tensor
 from t2s.sparse_repr.tensors.tensor import (
     SparseTensor,

@@ -16,7 +16,7 @@ from t2s.driver.program_design import CompiledProgram
 from t2s.driver.program_fusion import Fusion, checked, chosen, said
 from t2s.driver.program_result import ProgramResult
 from t2s.driver.simulate import cycles, simulate
-from t2s.graph.graph import Graph
+from t2s.graph.graph import UNBOUNDED, Graph
 from t2s.sparse_repr.concrete.fusion import PassOn, StatementGroup, Way
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.concrete.schedule_text import parse_schedule
@@ -31,7 +31,6 @@ from t2s.sparse_repr.notation.program import (
 )
 from t2s.sparse_repr.notation.program_text import parse_statements
 from t2s.sparse_repr.notation.symbols import Tensor
-from t2s.sparse_repr.streams import UNBOUNDED
 
 if TYPE_CHECKING:
     from t2s.driver.program_search import ProgramSearchResult

@@ -61,6 +61,9 @@ class StreamType(Term):
 LARGEST = (1 << 62) - 1
 """The largest capacity and latency of a channel."""
 
+UNBOUNDED = (1 << 32) - 1
+"""The capacity of channels that are never full: the most that hardware counts in 32 bits."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channel(Term):

@@ -15,6 +15,7 @@ from t2s.core.files import write_file
 from t2s.core.names import counted
 from t2s.core.svg import PALETTE, SvgPicture, element, hover, picture
 from t2s.core.validate import checked_file
+from t2s.graph.graph import UNBOUNDED
 from t2s.report.page.chip import chip_map_of
 from t2s.report.page.markup import COLORS, table_view, tag
 from t2s.report.page.render import plain_page
@@ -158,8 +159,6 @@ MOST_ROWS = 50
 """The most rows of a table; the comparison's values are not limited."""
 
 _NONE = "-"
-_UNBOUNDED = (1 << 32) - 1
-"""The depth of channels that never block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -439,7 +438,7 @@ def channel_table(a: ComparedSide, b: ComparedSide, channels: Sequence[ChannelCh
     for one in channels:
         pairs = zip(cells(one.before), cells(one.after), strict=True)
         depth, *others = (_pair(before, after) for before, after in pairs)
-        rows.append((one.name, depth.replace(number(_UNBOUNDED), "unbounded"), *others))
+        rows.append((one.name, depth.replace(number(UNBOUNDED), "unbounded"), *others))
     return Table(
         title=f"channels that differ, {a.label} → {b.label} (depth and peak in tokens of a FIFO, "
         "stalls in PE-cycles)",

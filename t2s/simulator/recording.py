@@ -26,6 +26,7 @@ from t2s.graph.body import Load, Store
 from t2s.graph.nodes import Search
 from t2s.simulator.program.flatten import RECEIVES_END, USES_BEGIN, USES_END
 from t2s.simulator.program.sim_program import ChannelTiming, SimProgram
+from t2s.simulator.program.trace import NOT_KEPT, SHORTER
 from t2s.simulator.report.counters import Counts
 from t2s.simulator.timeline import (
     MEMORY,
@@ -47,13 +48,14 @@ def recorded_window(cycles: Window | None, of_run: int, program: SimProgram) -> 
     Raises ``UserError`` for a window that is not in the run or that is too large, and for a run
     without a record of what its machines did.
     """
-    if program.graph.machines and program.trace is None:
+    if not program.is_recorded:
+        by_plain = program.trace is None
         raise UserError(
             f"the machines of {program.graph.name!r} have no recorded activity",
             location=user_location(),
-            expected="a run by the native engine",
-            given="one by the plain engine",
-            hint="simulate with engine='native'",
+            expected="a run by the native engine" + ("" if by_plain else ", and a shorter one"),
+            given="one by the plain engine" if by_plain else NOT_KEPT,
+            hint="simulate with engine='native'" if by_plain else SHORTER,
         )
     if isinstance(cycles, Sequence) and len(cycles) == 2 and cycles[0] == 0:
         cycles = (1, cycles[1])

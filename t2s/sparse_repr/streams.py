@@ -19,7 +19,7 @@ from t2s.core.expr import Expr
 from t2s.core.location import user_location
 from t2s.core.ops import Op
 from t2s.core.types import MOST_LANES, Type
-from t2s.graph.graph import StreamKind, Tensor
+from t2s.graph.graph import UNBOUNDED, StreamKind, Tensor
 from t2s.sparse_repr.arguments import checked
 from t2s.sparse_repr.blocks import (
     alu,
@@ -36,7 +36,7 @@ from t2s.sparse_repr.blocks import (
     writers,
 )
 from t2s.sparse_repr.blocks.alu import Alu
-from t2s.sparse_repr.blocks.connections import UNBOUNDED, Connections, Stream
+from t2s.sparse_repr.blocks.connections import Connections, Stream
 from t2s.sparse_repr.blocks.draft import Block, BlockKind, StreamBlock, check_number
 from t2s.sparse_repr.blocks.expressions import Operator
 from t2s.sparse_repr.blocks.plumbing import Root, TokenSource

@@ -152,7 +152,9 @@ def _banner(result: SimResult) -> str:
 def _unseen(result: SimResult) -> str:
     if not result.cycles or not result.program.pe_count:
         return "No PEs, or no cycles, to show."
-    if result.program.graph.machines and result.program.trace is None:
+    if not result.program.is_recorded:
+        if result.machine_trace is not None:
+            return "What machines did is not kept of a run that is so long."
         return "The plain engine does not keep what machines did: simulate with engine='native'."
     return f"{result.program.pe_count:,} PEs are too many to draw over time."
 

@@ -149,12 +149,11 @@ def checked_windows(windows: object, of_run: int) -> list[Window]:
 def observe(result: SimResult, windows: Windows) -> Observed | None:
     """Sample the whole run in bins, and windows by cycle; ``None`` if that is not possible.
 
-    That is the case for a run without cycles, for machines on the reference engine, which keeps no
-    trace, and for more than ``MOST_PES`` PEs.
+    That is the case for a run without cycles, for machines on the reference engine or in a run so
+    long that their trace is not kept, and for more than ``MOST_PES`` PEs.
     """
     program, count = result.program, result.program.pe_count
-    untraced = bool(program.graph.machines) and program.trace is None
-    if untraced or not result.cycles or not 0 < count <= MOST_PES:
+    if not (program.is_recorded and result.cycles and 0 < count <= MOST_PES):
         return None
     most = (
         _BINS if result.kernel != "array" else _BINS // 2

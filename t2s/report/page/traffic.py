@@ -64,7 +64,7 @@ def _moved_by_rules(program: SimProgram, pe: int) -> int:
 def rule_counts(program: SimProgram, pe: int) -> np.ndarray:
     """How often a machine took each of its rules, if the run recorded it."""
     codes = None if program.trace is None else program.trace.codes.get(pe)
-    return np.bincount(np.asarray(() if codes is None else codes.expanded, np.int64))
+    return np.zeros(0, np.int64) if codes is None else codes.counts
 
 
 def operations_of(program: SimProgram, timing: NodeTiming, firings: int) -> int:

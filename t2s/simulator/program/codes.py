@@ -14,15 +14,18 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from t2s.core.errors import InternalError
 from t2s.core.ops import Array
 
 Runs = NDArray[np.int32]
+Counts = NDArray[np.int64]
 
 SHORT = np.dtype(np.uint16)
 """The type of codes that do not fit into a byte."""
 
 _COUNT_BITS = 31
 _SAMPLES, _STRETCHES = 256, 4
+_AT_ONCE = 1 << 22
 
 
 def most_in_run(bits: int) -> int:
@@ -36,12 +39,14 @@ class Codes:
 
     A part of them is an array of the codes, of type ``type`` (uint8 or uint16), or of runs (int32:
     ``count << bits | code``), whose codes have as many bits.  A part that comes again, a *round*
-    (see ``rounds``), is the same array.
+    (see ``rounds``), is the same array.  Of codes that are not kept, ``counted`` has how often each
+    one came.
     """
 
     type: np.dtype[np.generic]
     parts: tuple[Array, ...]
     firings: int
+    counted: Counts | None = None
 
     def __len__(self) -> int:
         return self.firings
@@ -57,8 +62,16 @@ class Codes:
         return sum(len(part) for part in self.parts if part.dtype == self.type)
 
     @cached_property
+    def counts(self) -> Counts:
+        """How often each code came, up to the largest one that did."""
+        counts = counts_of(self.parts, self.bits) if self.counted is None else self.counted
+        return np.trim_zeros(counts, "b")
+
+    @cached_property
     def expanded(self) -> Array:
-        """A code for every firing."""
+        """A code for every firing, of codes that are kept."""
+        if self.counted is not None:
+            raise InternalError("the codes of these firings are not kept")
         if len(self.parts) == 1 and self.parts[0].dtype == self.type:
             return self.parts[0]
         expanded = np.empty(self.firings, self.type)
@@ -87,6 +100,22 @@ def codes_of_parts(type: np.dtype[np.generic], parts: Iterable[Array]) -> Codes:
         for p in {id(p): p for p in kept}.values()
     }
     return Codes(type=type, parts=kept, firings=sum(counts[id(p)] for p in kept))
+
+
+def counts_of(parts: Iterable[Array], bits: int) -> Counts:
+    """How often each code of so many bits comes in the parts of a trace."""
+    kept = list(parts)
+    times = Counter(map(id, kept))
+    total = np.zeros(1 << bits, np.int64)
+    for part in {id(p): p for p in kept}.values():
+        for begin in range(0, len(part), _AT_ONCE):
+            codes = part[begin : begin + _AT_ONCE]
+            weights = None
+            if codes.dtype == np.int32:
+                codes, weights = codes & ((1 << bits) - 1), codes >> bits
+            counts = np.bincount(codes, weights, len(total)).astype(np.int64)
+            total += times[id(part)] * counts
+    return total
 
 
 def about_runs_of(codes: Array) -> float:

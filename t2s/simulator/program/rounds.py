@@ -35,13 +35,14 @@ _FIRST_RUNS, _MOST_RUNS, _GROWTH = 1 << 16, 1 << 22, 4
 
 
 _NEVER = 1 << 62
+_POINTER = 8
 
 
 class Folded:
     """A trace that grows, and in which rounds are one array as soon as they are known.
 
     It is in runs whose codes have ``bits`` bits, or one code after the other; then ``known`` is its
-    round.
+    round.  ``bytes`` is the memory that they take.
     """
 
     def __init__(self, bits: int, known: Array | None = None) -> None:
@@ -50,11 +51,13 @@ class Folded:
         self._rest: list[Array] = []
         self._waiting, self._next = 0, _FIRST_RUNS
         self._round = known
+        self.bytes = 0
 
     def add(self, codes: Array) -> None:
         """Codes, or runs of them, that follow; they are kept."""
         self._rest.append(codes)
         self._waiting += len(codes)
+        self.bytes += codes.nbytes
         if self._waiting >= self._next:
             self._fold()
 
@@ -62,6 +65,11 @@ class Folded:
     def parts(self) -> list[Array]:
         """The codes, or runs of them, in order."""
         return [*self._done, *self._rest]
+
+    def drop(self) -> None:
+        """Forget the codes, or runs of them, but for the round."""
+        self._done, self._rest = [], []
+        self._waiting = self.bytes = 0
 
     def _fold(self) -> None:
         """Take rounds out of the runs that wait; the last run may go on."""
@@ -81,6 +89,7 @@ class Folded:
         ):
             if times:
                 self._done += [self._round] * times
+                self.bytes += (_POINTER - self._round.nbytes) * times
                 end = begin + times * length
             elif stop < len(whole) - 1 or stop - begin > 2 * length:
                 end = stop - (length if stop == len(whole) - 1 else 0)

@@ -286,6 +286,11 @@ class SimProgram:
         index = np.unravel_index(element - timing.first, timing.channel.shape)
         return f"{timing.channel.name}[{', '.join(str(int(value)) for value in index)}]"
 
+    @property
+    def is_recorded(self) -> bool:
+        """Whether what every node does in each of its firings is known."""
+        return not self.graph.machines or (self.trace is not None and self.trace.is_kept)
+
     def traced(self, trace: Trace) -> SimProgram:
         """The program with a trace and its numbers of firings, but without its codes.
 

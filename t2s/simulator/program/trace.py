@@ -22,13 +22,17 @@ if TYPE_CHECKING:
 
 Counts = NDArray[np.int64]
 
+NOT_KEPT = "a run that makes so many firings that their trace is not kept"
+SHORTER = "simulate a smaller problem, or a part of the run: max_cycles=1_000_000"
+"""What is wrong with a run of which the firings are needed, and what helps."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
     """The firings of all machines of a program, with unbounded channels.
 
     Times follow from it for any capacities and latencies of channels: an engine that runs a program
-    with a trace (``SimProgram.trace``) computes no values.
+    with a trace (``SimProgram.trace``) computes no values.  Of very long runs it is not kept.
 
     Attributes
     ----------
@@ -51,6 +55,11 @@ class Trace:
     refusal: Callable[[int], Exception]
     limit: int | None = None
     addresses: Mapping[int, tuple[Addresses, ...]] = field(default_factory=dict)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it has its codes, and not only how often each came."""
+        return all(codes.counted is None for codes in self.codes.values())
 
 
 LOADS, STORES = 1, 2

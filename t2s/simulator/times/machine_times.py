@@ -19,9 +19,8 @@ from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.simulator.limits import Limits, Observer
 from t2s.simulator.memory.machine_accesses import with_addresses
-from t2s.simulator.program.codes import SHORT, Codes, codes_of_parts
 from t2s.simulator.program.sim_program import SimProgram, explicit
-from t2s.simulator.program.trace import Trace
+from t2s.simulator.program.trace import NOT_KEPT, SHORTER, Trace
 from t2s.simulator.report.assemble import assemble
 from t2s.simulator.report.counters import FOREVER, Ending, Tally
 from t2s.simulator.report.errors import RunInterrupted
@@ -29,6 +28,7 @@ from t2s.simulator.report.result import SimResult
 from t2s.simulator.times.run_ahead import StreamCode, StreamTimes, stream_code, stream_tally
 from t2s.simulator.times.runs import RunTimes, runs_of, worthwhile_runs
 from t2s.simulator.times.stepping import StepTimes, steps_of
+from t2s.simulator.times.windows import BeyondLimit, TimesInWindows, all_codes, static_codes
 from t2s.simulator.values.machine_values import StreamValues, stream_values, trace_of
 
 RUN_AHEAD = "run-ahead"
@@ -93,27 +93,41 @@ def run_streams(
     outputs: Mapping[str, Array] = {}
     trace = program.trace
     if trace is None:
+        windows = TimesInWindows(program, limits.max_cycles)
         try:
-            values = _values(program, limits, progress)
+            values = _values(program, limits, progress, windows)
+            trace = trace_of(program, values, limits.max_cycles)
+            if not trace.is_kept and (trace.unfinished or trace.limit is not None):
+                values = _values(program, limits, progress)  # to tell why, all of it is needed
+                trace = trace_of(program, values, limits.max_cycles)
+        except BeyondLimit as error:
+            return _given_up(program, error.limit, engine)
         except KeyboardInterrupt:
+            if windows.began:
+                tally = windows.tally(program, interrupted=True)
+                return assemble(program, tally, {}, engine, kernel=BY_RUNS)
             nothing = assemble(program, _nothing(program), {}, engine, kernel=RUN_AHEAD)
             raise RunInterrupted(nothing) from None
-        trace = trace_of(program, values, limits.max_cycles)
         if limits.give_up and trace.limit is not None:
-            # a machine makes a firing in a cycle
-            given_up = replace(
-                _nothing(program),
-                ending=Ending.LIMIT,
-                cycles=trace.limit,
-                at_least=trace.limit + 1,
-            )
-            return assemble(program, given_up, {}, engine, kernel=RUN_AHEAD)
+            return _given_up(program, trace.limit, engine)  # a machine makes a firing in a cycle
         outputs = values.outputs or {}
+        if not trace.is_kept:
+            applied = program.traced(trace)
+            tally = windows.tally(applied)
+            return assemble(applied, tally, outputs, engine, kernel=BY_RUNS)
+    elif not trace.is_kept:
+        raise _not_kept(program)
     elif trace.limit is not None and (limits.max_cycles or trace.limit + 1) > trace.limit:
         raise _cut_short(trace.limit, limits.max_cycles)
     times = _times(program, trace, limits, progress, table_times)
     times.check()
     return assemble(times.program, times.tally, outputs, engine, kernel=times.method)
+
+
+def _given_up(program: SimProgram, limit: int, engine: str) -> SimResult:
+    """The result of a run that takes more cycles than the limit, of which no more is known."""
+    tally = replace(_nothing(program), ending=Ending.LIMIT, cycles=limit, at_least=limit + 1)
+    return assemble(program, tally, {}, engine, kernel=RUN_AHEAD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +164,22 @@ def _cut_short(limit: int, wanted: int | None) -> UserError:
     )
 
 
-def _values(program: SimProgram, limits: Limits, progress: _Progress) -> StreamValues:
+def _not_kept(program: SimProgram) -> UserError:
+    return UserError(
+        f"{program.graph.name!r} cannot be timed again: what its machines did is not kept",
+        location=user_location(),
+        expected="a run whose trace is kept",
+        given=NOT_KEPT,
+        hint=SHORTER,
+    )
+
+
+def _values(
+    program: SimProgram,
+    limits: Limits,
+    progress: _Progress,
+    windows: TimesInWindows | None = None,
+) -> StreamValues:
     graph, record = program.graph, tuple[str, ...]()
     if program.timed_places:
         addressed = with_addresses(graph, program.timed_places)
@@ -161,8 +190,11 @@ def _values(program: SimProgram, limits: Limits, progress: _Progress) -> StreamV
         program.inputs or {},
         program.parameters,
         most_firings=None if limits.max_cycles is None else limits.max_cycles + 1,
-        on_progress=lambda done: progress.tell(cycle=0, done=done, total=2 * done),
+        on_progress=lambda done: progress.tell(
+            cycle=0 if windows is None else windows.latest, done=done, total=2 * done
+        ),
         record=record,
+        consumer=windows,
     )
 
 
@@ -198,19 +230,22 @@ def _by_runs(
     tables = runs_of(applied)
     if tables is None:
         return None
-    traces = worthwhile_runs(applied, all_codes(program, trace))
+    traces = worthwhile_runs(all_codes(program, trace.codes))
     if traces is None:
         return None
-    times = RunTimes(applied, tables, traces)
+    times = RunTimes(applied, tables)
+    times.extend(traces)
     interrupted, total = False, applied.total_firings
     try:
         while times.latest <= most and times.advance():
             progress.tell(cycle=times.latest, done=total + times.fired, total=2 * total)
     except KeyboardInterrupt:
         interrupted = True
-    tally = times.tally(interrupted=interrupted)
-    if tally.cycles > most or not (interrupted or times.finished):
+    tally = times.tally(applied, interrupted=interrupted)
+    if tally.cycles > most or times.latest > most:
         return None
+    if not interrupted:
+        times.check_finished()
     return _Times(program=applied, trace=trace, tally=tally, method=BY_RUNS, known=_never)
 
 
@@ -247,7 +282,7 @@ def _codes(program: SimProgram, trace: Trace) -> list[Array]:
     return [
         trace.codes[instance].expanded
         if instance in trace.codes
-        else _static_codes(program, instance)
+        else static_codes(program, instance)
         for instance in range(program.pe_count)
     ]
 
@@ -271,22 +306,6 @@ def _run_ahead(
         method=RUN_AHEAD,
         known=lambda element: times.allows(element, sending=False),
     )
-
-
-def all_codes(program: SimProgram, trace: Trace) -> list[Codes]:
-    """The codes of every node, in programs that ``runs_of`` takes."""
-    return [
-        trace.codes[instance]
-        if instance in trace.codes
-        else codes_of_parts(SHORT, [_static_codes(program, instance).astype(SHORT)])
-        for instance in range(program.pe_count)
-    ]
-
-
-def _static_codes(program: SimProgram, instance: int) -> Array:
-    control = program.control
-    start = int(control.code_start[instance])
-    return control.codes[start : start + int(control.firings[instance])]
 
 
 def _event_driven(

@@ -20,17 +20,21 @@ from t2s.simulator.program.rounds import (
     stretches_of,
 )
 from t2s.simulator.report.counters import Counts
-from t2s.simulator.times.runs_layout import IS_ROUND, STRETCH_WORDS, TIMES
+from t2s.simulator.times.runs_layout import BEGIN, END, IS_ROUND, STRETCH_WORDS, TIMES
 from t2s.simulator.values.packing import packed, runs_of_codes
 
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """A trace as words of runs, and which of them follow one another (see ``runs_layout``)."""
+    """A trace as words of runs, and which of them follow one another (see ``runs_layout``).
+
+    ``known`` is its round as it is in the parts of the trace, ``None`` if it has none.
+    """
 
     runs: Runs
     stretches: Counts
     bits: int
+    known: Array | None = None
 
     @property
     def round(self) -> Runs:
@@ -55,6 +59,32 @@ class Rounds:
     def _rows(self) -> Counts:
         return self.stretches.reshape(-1, STRETCH_WORDS)
 
+    def from_here(self, at: int, stretch: int, repeats: int) -> Rounds:
+        """What follows a word of a stretch that is to be made so many more times."""
+        rows = self._rows[stretch:].tolist()
+        if not rows:
+            return Rounds(self.runs[:0], np.zeros(0, np.int64), self.bits, self.known)
+        begin, end, _, is_round = rows[0]
+        rows[0] = [begin, end, repeats, is_round]
+        if at > begin:
+            again = [[begin, end, repeats - 1, is_round]] if repeats > 1 else []
+            rows[:1] = [[at, end, 1, 0], *again]
+        kept = min(row[BEGIN] for row in rows)
+        stretches = np.array(rows, np.int64)
+        stretches[:, [BEGIN, END]] -= kept
+        return Rounds(self.runs[kept:], stretches.reshape(-1), self.bits, self.known)
+
+    def followed_by(self, other: Rounds) -> Rounds:
+        """Both, one after the other; they have the same round, if both have one."""
+        stretches = other._rows.copy()
+        stretches[:, [BEGIN, END]] += len(self.runs)
+        return Rounds(
+            np.concatenate([self.runs, other.runs]),
+            np.concatenate([self.stretches, stretches.reshape(-1)]),
+            self.bits,
+            self.known if other.known is None else other.known,
+        )
+
 
 def without_rounds(codes: Codes) -> Rounds:
     """A trace as it is."""
@@ -63,12 +93,18 @@ def without_rounds(codes: Codes) -> Rounds:
     return Rounds(runs=runs, stretches=np.array(stretches, np.int64), bits=codes.bits)
 
 
-def rounds_of(codes: Codes, fewest: int = FEWEST_FIRINGS) -> Rounds | None:
-    """A trace with its rounds, of at least ``fewest`` firings; ``None`` if it has none."""
-    known = Counter(map(id, codes.parts)).most_common(1)
-    folded = known and known[0][1] >= FEWEST_TIMES
-    stretches = _folded(codes, known[0][0]) if folded else _found(codes, fewest)
-    runs: list[Runs] = []
+def rounds_of(
+    codes: Codes, fewest: int = FEWEST_FIRINGS, known: Array | None = None
+) -> Rounds | None:
+    """A trace with its rounds, of at least ``fewest`` firings; ``None`` if it has none.
+
+    ``known`` is the round of what came before these codes.
+    """
+    ((often, times), *_) = Counter(map(id, codes.parts)).most_common(1) or [(0, 0)]
+    if known is None and times >= FEWEST_TIMES:
+        known = next(part for part in codes.parts if id(part) == often)
+    stretches = _found(codes, fewest) if known is None else _folded(codes, known)
+    runs: list[Runs] = [np.zeros(0, np.int32)]
     rows: list[int] = []
     words, of_round = 0, (0, 0)
     for part, times in stretches:
@@ -77,23 +113,27 @@ def rounds_of(codes: Codes, fewest: int = FEWEST_FIRINGS) -> Rounds | None:
             runs.append(part if part.dtype == np.int32 else packed(part, codes.bits))
             place = words, words + len(runs[-1])
             words = place[1]
-        of_round = place if times else of_round
+        if times:
+            of_round, known = place, part if known is None else known
         rows += [*place, max(times, 1), int(times > 0)]
-    if not of_round[1]:
+    if known is None:
         return None
-    return Rounds(np.concatenate(runs), np.array(rows, np.int64), codes.bits)
+    return Rounds(np.concatenate(runs), np.array(rows, np.int64), codes.bits, known)
 
 
-def _folded(codes: Codes, known: int) -> Iterator[tuple[Array, int]]:
-    """The parts of a trace, and how many rounds they are, of which the identity is known."""
-    (first, *_) = (part for part in codes.parts if id(part) == known)
-    for is_round, group in groupby(codes.parts, key=lambda part: id(part) == known):
+def _folded(codes: Codes, known: Array) -> Iterator[tuple[Array, int]]:
+    """The parts of a trace, and how many rounds they are, of which one is known."""
+    in_runs = known.dtype == np.int32
+    for is_round, group in groupby(codes.parts, key=lambda part: part is known):
         parts = list(group)
         if is_round:
-            yield first, len(parts)
+            yield known, len(parts)
+        elif in_runs or all(part.dtype == known.dtype for part in parts):
+            alike = [packed(p, codes.bits) if p.dtype != known.dtype else p for p in parts]
+            text = b"".join(part.tobytes() for part in joined(alike, codes.bits))
+            yield from _stretches(text, known.dtype, known.tobytes(), FEWEST_FIRINGS)
         else:
-            text = b"".join(part.tobytes() for part in joined(parts, codes.bits))
-            yield from _stretches(text, first.dtype, first.tobytes(), FEWEST_FIRINGS)
+            yield from ((part, 0) for part in parts if len(part))
 
 
 def _found(codes: Codes, fewest: int) -> Iterator[tuple[Array, int]]:

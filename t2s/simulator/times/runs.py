@@ -17,6 +17,7 @@ from graphlib import CycleError, TopologicalSorter
 import numpy as np
 
 from t2s.core.errors import InternalError
+from t2s.graph.graph import UNBOUNDED
 from t2s.simulator.program.codes import Codes
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.report.counters import Counts, Ending, Tally, end_of_run
@@ -24,7 +25,9 @@ from t2s.simulator.times.rounds import Rounds, rounds_of, without_rounds
 from t2s.simulator.times.run_ahead import shares_channels_alone, twin_elements
 from t2s.simulator.times.run_ahead_emit import RowPorts, Rows, common_order, used_positions
 from t2s.simulator.times.runs_layout import (
+    AT,
     BASE,
+    BEGIN,
     CHANNEL,
     EARLIEST,
     FEWEST,
@@ -47,6 +50,8 @@ from t2s.simulator.times.runs_layout import (
     SHIFT,
     STARVED,
     STATE,
+    STRETCH,
+    STRETCH_WORDS,
     TIMES,
     TOKENS,
     WRAP,
@@ -92,15 +97,17 @@ class RunTables:
     order: tuple[int, ...]
 
 
-def runs_of(program: SimProgram) -> RunTables | None:
+def runs_of(program: SimProgram, *, complete: bool = True) -> RunTables | None:
     """The tables of a program with a complete trace; ``None`` if its times do not follow from runs.
 
-    Nodes must share only channels, which have space for all their tokens and make no cycle.
+    Nodes must share only channels, which have space for all their tokens and make no cycle.  If the
+    trace is not yet complete, channels must be without bounds.
     """
     if not shares_channels_alone(program):
         return None
     capacity = program.per_element([c.capacity for c in program.channels])
-    if (capacity < np.maximum(1, program.control.sent)).any():
+    tokens = program.control.sent if complete else UNBOUNDED
+    if (capacity < np.clip(tokens, 1, UNBOUNDED)).any():
         return None
     return run_tables(Rows(program.control), twin_elements(program))
 
@@ -159,12 +166,12 @@ _MANY_RUNS = 1 << 16
 """Runs of a node among which rounds are looked for."""
 
 
-def worthwhile_runs(program: SimProgram, codes: Sequence[Codes]) -> list[Rounds] | None:
+def worthwhile_runs(codes: Sequence[Codes]) -> list[Rounds] | None:
     """The traces in runs, or in rounds of them, if these are faster than other kernels.
 
     Whether runs repeat is estimated by samples; whether rounds do is looked for in one node first.
     """
-    most = cost_in_time_order(program.control.firings) / _TIMES_AS_FAST
+    most = cost_in_time_order(np.array([len(c) for c in codes])) / _TIMES_AS_FAST
     least = _NODE_COST * len(codes)
     if least >= most:
         return None
@@ -188,45 +195,60 @@ def _masks(holds: Sequence[Sequence[bool]]) -> Counts:
 
 
 class RunTimes:
-    """The state of a run of a program all of whose firings are known.
+    """The state of a run of a program, of whose firings all that are known are made (``extend``).
 
-    ``traces`` are those of every node.  Channels hold at first ``most_runs``, a power of two, or a
-    round of their receiver; and rounds of less than ``few_pieces`` are not recognized.  Both only
-    affect the speed.
+    Channels hold at first ``most_runs``, a power of two, or a round of their receiver; and rounds
+    of less than ``few_pieces`` are not recognized.  Both only affect the speed.
     """
 
     def __init__(
         self,
         program: SimProgram,
         tables: RunTables,
-        traces: Sequence[Rounds],
         *,
         most_runs: int = _FIRST_RUNS,
         few_pieces: int = _FEW_PIECES,
     ) -> None:
-        self._program, self._tables, self._traces = program, tables, traces
-        elements = len(program.channel_of_element)
-        self._states = np.zeros((len(tables.nodes), STATE), np.int64)
+        self._program, self._tables = program, tables
+        elements, nodes = len(program.channel_of_element), tables.nodes
+        self._states = np.zeros((len(nodes), STATE), np.int64)
         self._states[:, EARLIEST] = 1
         self._states[:, INTERVAL] = program.intervals
-        self._states[:, SHIFT] = [t.bits for t in traces]
-        self._states[:, FIRINGS] = [t.firings for t in traces]
-        self._states[:, REPEATS] = [t.stretches[TIMES] if len(t.runs) else 0 for t in traces]
         self._states[:, FEWEST] = few_pieces
-        longest = max((len(t.round) for t in traces), default=0)
-        if longest:
-            most_runs = max(most_runs, 1 << (_ROUNDS_IN_RINGS * longest).bit_length())
-        self._patterns = np.zeros(_PATTERN_WORDS if longest else 1, np.int64)
-        self._patterns[0] = 1
+        self._patterns = np.ones(1, np.int64)
         self._channels = np.zeros((elements, CHANNEL), np.int64)
         self._channels[:, LATENCY] = program.per_element([c.latency for c in program.channels])
         self._slots = np.zeros(elements, np.int64)
-        for node in tables.nodes:
+        for node in nodes:
             self._slots[[*node.steps, *node.sends]] = most_runs
         self._ring = np.zeros(0, np.int64)
-        self._known = [_known_rounds(n, t) for n, t in zip(tables.nodes, traces, strict=True)]
+        self._traces: list[Rounds] = []
+        self._known = [np.zeros(0, np.int64)] * len(nodes)
         self._visits: list[Callable[..., int]] = []
-        self._lay_out(self._slots)
+
+    def extend(self, traces: Sequence[Rounds]) -> None:
+        """Know the firings of every node that follow those before."""
+        if self._traces:
+            done = self._states[:, [AT, STRETCH, REPEATS]].tolist()
+            left = [
+                trace.from_here(at, stretch // STRETCH_WORDS, repeats)
+                for trace, (at, stretch, repeats) in zip(self._traces, done, strict=True)
+            ]
+            traces = [one.followed_by(more) for one, more in zip(left, traces, strict=True)]
+        for number, (state, trace) in enumerate(zip(self._states, traces, strict=True)):
+            first = trace.stretches[:STRETCH_WORDS].tolist() or [0] * STRETCH_WORDS
+            state[AT], state[STRETCH], state[REPEATS] = first[BEGIN], 0, first[TIMES]
+            state[SHIFT] = trace.bits
+            if trace.firings and not len(self._known[number]):
+                state[FIRINGS] = trace.firings
+                self._known[number] = _known_rounds(self._tables.nodes[number])
+        self._traces = list(traces)
+        longest = max((len(t.round) for t in traces), default=0)
+        if longest and len(self._patterns) == 1:
+            self._patterns = np.zeros(_PATTERN_WORDS, np.int64)
+            self._patterns[0] = 1
+        in_rounds = 1 << (_ROUNDS_IN_RINGS * longest).bit_length() if longest else 0
+        self._lay_out(np.where(self._slots, np.maximum(self._slots, in_rounds), 0))
 
     def _lay_out(self, slots: Counts) -> None:
         """Give every channel a ring of that many runs, a power of two, with those that it holds."""
@@ -244,7 +266,7 @@ class RunTimes:
         self._visits = [
             visit.prepared(self._node(instance), flat, self._ring, self._patterns)
             for instance in self._tables.order
-            if len(self._traces[instance].runs)
+            if len(self._traces[instance].stretches)
         ]
 
     def _node(self, instance: int) -> RunNode:
@@ -269,22 +291,26 @@ class RunTimes:
         )
 
     def advance(self) -> bool:
-        """Visit every node once; return whether any has firings left."""
+        """Visit every node once; return whether any may fire again."""
         if sum(visit() for visit in self._visits):
-            return not self.finished
-        if self.finished:
-            return False
+            return True
         full = self._channels[:, WRITTEN] - self._channels[:, READ] == self._slots
         full &= self._slots > 0
-        if not full.any():
-            raise InternalError(f"{self._program.graph.name} waits for a token that never comes")
+        if self.finished or not full.any():
+            return False
         self._lay_out(np.where(full, _GROWTH * self._slots, self._slots))
         return True
 
     @property
     def finished(self) -> bool:
-        """Whether all firings are made."""
-        return bool((self._states[:, FIRED] == self._program.control.firings).all())
+        """Whether all firings that are known are made."""
+        ends = [len(trace.stretches) for trace in self._traces]
+        return bool((self._states[:, STRETCH] == ends).all())
+
+    def check_finished(self) -> None:
+        """``InternalError`` if a node waits although all firings are known."""
+        if not self.finished:
+            raise InternalError(f"{self._program.graph.name} waits for a token that never comes")
 
     @property
     def fired(self) -> int:
@@ -296,9 +322,9 @@ class RunTimes:
         """The latest cycle of any node."""
         return int(self._states[:, EARLIEST].max(initial=1)) - 1
 
-    def tally(self, *, interrupted: bool) -> Tally:
-        """The counters."""
-        program, states = self._program, self._states
+    def tally(self, program: SimProgram, *, interrupted: bool) -> Tally:
+        """The counters, with the numbers of firings and tokens of the program as it is now."""
+        states = self._states
         firings = states[:, FIRED].copy()
         last = np.where(firings > 0, states[:, EARLIEST] - program.intervals, 0)
         last_store = int(states[:, LAST_STORE].max(initial=0))
@@ -334,10 +360,10 @@ class RunTimes:
         return left
 
 
-def _known_rounds(tables: NodeTables, trace: Rounds) -> Counts:
+def _known_rounds(tables: NodeTables) -> Counts:
     """Space for the rounds that are known of a node, and for one more."""
     words = OF_INPUT * len(tables.inputs) + OF_SEND * len(tables.sends) + OF_ROUND
-    return np.zeros((MOST_KNOWN + 1) * words if trace.firings else 0, np.int64)
+    return np.zeros((MOST_KNOWN + 1) * words, np.int64)
 
 
 def _tokens(tables: NodeTables, trace: Rounds) -> Counts:

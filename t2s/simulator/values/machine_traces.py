@@ -59,6 +59,7 @@ class CodeTraces:
         self._first = min(_FIRST_CODES, max(_FEWEST_CODES, _FIRST_CODES_IN_ALL // places))
         self._traces = [np.empty(self._first, self._type) for _ in range(places)]
         self._parts: list[list[Array]] = [[] for _ in range(places)]
+        self._in_parts = 0
         self._taken = np.zeros(places, np.int64)
         self._restless = np.zeros(places, np.bool_)
         self._folded: dict[int, Folded] = {}
@@ -66,7 +67,7 @@ class CodeTraces:
 
     def start(self) -> None:
         """Empty all traces, keeping their capacity but for that of long ones."""
-        self._parts = [[] for _ in self._traces]
+        self._parts, self._in_parts = [[] for _ in self._traces], 0
         self._taken[:] = 0
         self._restless[:] = False
         self._folded = {}
@@ -90,6 +91,27 @@ class CodeTraces:
     def bytes(self) -> int:
         """The size of long traces."""
         return sum(trace.nbytes for trace in self._traces if len(trace) > self._first)
+
+    @property
+    def kept(self) -> int:
+        """The size of the codes so far."""
+        listed = self.firings * self._type.itemsize
+        return listed + self._in_parts + sum(folded.bytes for folded in self._folded.values())
+
+    @property
+    def places(self) -> int:
+        """The machines of the array."""
+        return len(self._traces)
+
+    def drop(self, place: int) -> None:
+        """Forget the codes so far, but for what is known of rounds."""
+        self._in_parts -= sum(part.nbytes for part in self._parts[place])
+        self._parts[place] = []
+        if place in self._folded:
+            self._folded[place].drop()
+        self._taken[place] += self._state[place, TRACE_LENGTH]
+        self._state[place, TRACE_LENGTH] = 0
+        self._bound()
 
     def limit(self, firings: int) -> None:
         """Bound the firings of every place."""
@@ -139,6 +161,7 @@ class CodeTraces:
                 self._restless[place] = True
                 continue
             self._parts[place].append(trace[:length].copy() if part is None else part)
+            self._in_parts += self._parts[place][-1].nbytes
             self._taken[place] += length
             self._state[place, TRACE_LENGTH] = 0
             taken = True
@@ -213,6 +236,21 @@ class RunTraces:
     def codes(self, place: int) -> Codes:
         """The codes so far."""
         return codes_of_parts(self._type, [*self._folded[place].parts, self._runs(place)])
+
+    @property
+    def kept(self) -> int:
+        """The size of the runs so far."""
+        return sum(folded.bytes for folded in self._folded)
+
+    @property
+    def places(self) -> int:
+        """The machines of the array."""
+        return len(self._traces)
+
+    def drop(self, place: int) -> None:
+        """Forget the runs so far, but for what is known of rounds."""
+        self._folded[place].drop()
+        self._state[place, TRACE_LENGTH] = 0
 
     def _runs(self, place: int) -> Array:
         return self._traces[place, 1 : 1 + int(self._state[place, TRACE_LENGTH])].copy()

@@ -11,6 +11,7 @@ import ctypes
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
@@ -32,7 +33,7 @@ from t2s.simulator.memory.machine_accesses import (
     narrowed,
     with_addresses,
 )
-from t2s.simulator.program.codes import Codes
+from t2s.simulator.program.codes import Codes, counts_of
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.counters import Counts
@@ -164,6 +165,20 @@ _MOST_KEPT_BYTES = 1 << 27
 """The largest memory kept from one run of a graph to the next."""
 
 
+class Consumer(Protocol):
+    """Takes traces while they become longer, so that they need not be kept."""
+
+    @property
+    def most_kept(self) -> int | None:
+        """The bytes of traces from which on they are given away; ``None`` if they are not."""
+
+    def take(self, codes: Mapping[tuple[str, int], Codes]) -> bool:
+        """Take what each machine, by node and place, did next; return whether it is taken.
+
+        The codes may change afterwards.
+        """
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineTrace:
     """The firings of one machine.
@@ -271,10 +286,12 @@ def stream_values(
     most_firings: int | None = None,
     on_progress: Callable[[int], None] | None = None,
     record: Sequence[str] = (),
+    consumer: Consumer | None = None,
 ) -> StreamValues:
     """Run a graph with machines as far as its tokens allow, at most ``most_firings`` per machine.
 
-    ``record`` are channels of addresses, of nesting 0, without a receiver.
+    ``record`` are channels of addresses, of nesting 0, without a receiver.  A ``consumer`` may take
+    traces that become long, which are not kept then.
 
     Raises ``UserError`` if an input is invalid or a machine never ends.
     """
@@ -288,6 +305,8 @@ def stream_values(
         taken = run.addresses.take(all=not fired)
         if not fired or run.total > _FEW_FIRINGS:
             taken |= run.take_traces()
+            if consumer is not None and run.keeps_more_than(consumer.most_kept):
+                taken |= run.give(consumer)
         stuck = not fired and not taken and run.state.unfinished() == waiting
         if stuck and not run.state.grow():
             break
@@ -296,7 +315,9 @@ def stream_values(
     prepared, layout, state, addresses = run.prepared, run.layout, run.state, run.addresses
     reader = _Reader(graph, layout, state)
     done = all(reader.waits_for_ever(name) for name in state.unfinished())
-    traces = reader.traces(most_firings)
+    if consumer is not None and run.counted:
+        run.give(consumer)
+    traces = reader.traces(most_firings, run.counted)
     refused = any(trace.refuses for trace in traces.values())
     values = StreamValues(
         outputs=outputs_of(graph, state.tensors()) if done else None,
@@ -323,6 +344,7 @@ class _Running:
     ----------
     total: firings so far.
     is_trial: whether it may turn out that bursts are faster.
+    counted: how often each code came in the traces that were given away, by machine and place.
     """
 
     def __init__(
@@ -343,6 +365,7 @@ class _Running:
         self.state.start(inputs, parameters)
         self.addresses = AddressRecord(graph, self.layout, self.state, record)
         self.total, self._fired, self.is_trial = 0, 0, not bursting
+        self.counted: dict[tuple[str, int], Counts] = {}
         self._traces = [memory.traces for memory in self.state.machines.values()]
         if most_firings is not None:
             for traces in self._traces:
@@ -370,6 +393,26 @@ class _Running:
         many = self.state.words[self._lengths] >= self._many
         taken = [self._traces[owner].take() for owner in np.unique(self._owner[many]).tolist()]
         return any(taken)
+
+    def keeps_more_than(self, bytes: int | None) -> bool:
+        """Whether the traces are larger than that; ``None`` is no limit."""
+        return bytes is not None and sum(traces.kept for traces in self._traces) > bytes
+
+    def give(self, consumer: Consumer) -> bool:
+        """Give all traces so far away; return whether the consumer took them."""
+        machines = self.state.machines.items()
+        codes = {
+            (name, place): memory.traces.codes(place)
+            for name, memory in machines
+            for place in range(memory.traces.places)
+        }
+        if not consumer.take(codes):
+            return False
+        for (name, place), given in codes.items():
+            counts = counts_of(given.parts, given.bits)
+            self.counted[name, place] = self.counted.get((name, place), 0) + counts
+            self.state.machines[name].traces.drop(place)
+        return True
 
     def worth_bursts(self) -> frozenset[str]:
         """The machines whose rules repeat for long and can burst, if they matter; asked once."""
@@ -405,14 +448,19 @@ class _Reader:
     layout: ValueLayout
     state: RunState
 
-    def traces(self, most_firings: int | None) -> dict[tuple[str, int], MachineTrace]:
-        """The traces of all machines."""
+    def traces(
+        self, most_firings: int | None, counted: Mapping[tuple[str, int], Counts]
+    ) -> dict[tuple[str, int], MachineTrace]:
+        """The traces of all machines; of those that were given away the counts of their codes."""
         traces: dict[tuple[str, int], MachineTrace] = {}
         for node in self.graph.machines:
             points = self.layout.waits[node.name]
             words = self.state.get(self.layout.state(node.name)).tolist()
             for place, (status, _, wait) in enumerate(words):
                 codes = self.state.machines[node.name].traces.codes(place)
+                if counted:
+                    counts = counted[node.name, place]
+                    codes = replace(codes, parts=(), firings=int(counts.sum()), counted=counts)
                 needs = points[wait] if wait >= 0 and status != FINISHED else ()
                 if len(codes) == MOST_FIRINGS and status != FINISHED and most_firings is None:
                     raise _endless(node, place)

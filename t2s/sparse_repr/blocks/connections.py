@@ -15,6 +15,7 @@ from t2s.core.types import INT32, Type
 from t2s.graph.body import Load
 from t2s.graph.build import with_channels
 from t2s.graph.graph import (
+    UNBOUNDED,
     Channel,
     Graph,
     MemorySpace,
@@ -29,9 +30,6 @@ from t2s.graph.verify import verify_graph
 from t2s.graph.verify_machine import accesses_of
 from t2s.sparse_repr.blocks.draft import Block, BlockKind, StreamBlock
 from t2s.sparse_repr.blocks.expressions import Formula
-
-UNBOUNDED = (1 << 32) - 1
-"""A capacity that is never reached, in the 32 bits that hardware counts tokens with."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -15,11 +15,11 @@ from t2s.core.names import NameSupply
 from t2s.core.types import INT32, Type, UInt
 from t2s.core.walk import Term, walk
 from t2s.graph.deciding import deciding_arrays
-from t2s.graph.graph import Channel, Graph, StreamKind, Tensor, TensorRole, located
+from t2s.graph.graph import UNBOUNDED, Channel, Graph, StreamKind, Tensor, TensorRole, located
 from t2s.graph.nameless import nameless_text
 from t2s.graph.verify import verify_graph
 from t2s.sparse_repr.blocks.alu import StoreValues
-from t2s.sparse_repr.blocks.connections import UNBOUNDED, Connections, Stream
+from t2s.sparse_repr.blocks.connections import Connections, Stream
 from t2s.sparse_repr.blocks.locators import LocateAddress
 from t2s.sparse_repr.blocks.repeats import Repeat
 from t2s.sparse_repr.blocks.scanners import WriteLevel

@@ -19,10 +19,10 @@ from t2s.simulator.program.rounds import Folded
 from t2s.simulator.report.assemble import assemble
 from t2s.simulator.report.counters import Ending
 from t2s.simulator.report.result import SimResult
-from t2s.simulator.times.machine_times import all_codes
 from t2s.simulator.times.rounds import Rounds, rounds_of, without_rounds
 from t2s.simulator.times.runs import RunTimes, runs_of
 from t2s.simulator.times.runs_layout import KNOWN
+from t2s.simulator.times.windows import all_codes
 from t2s.simulator.values.packing import packed
 
 BYTE = np.dtype(np.uint8)
@@ -138,9 +138,11 @@ def timed(run: SimResult, fewest: int = 64, few_pieces: int = 2) -> RunTimes:
     assert tables is not None
     traces = [
         rounds_of(codes, fewest) or without_rounds(codes)
-        for codes in all_codes(applied, run.machine_trace)
+        for codes in all_codes(applied, run.machine_trace.codes)
     ]
-    return RunTimes(applied, tables, traces, few_pieces=few_pieces)
+    times = RunTimes(applied, tables, few_pieces=few_pieces)
+    times.extend(traces)
+    return times
 
 
 def test_rows_take_as_long_as_the_matrix_that_they_walk_through() -> None:
@@ -177,7 +179,7 @@ def test_rows_that_arrive_late(fusion: str) -> None:
             while times.advance():
                 pass
             tally, expected = (
-                times.tally(interrupted=False),
+                times.tally(times._program, interrupted=False),
                 run_ahead(run.program, run.machine_trace),
             )
             known += int(times._states[:, KNOWN].clip(0).sum())
@@ -202,7 +204,7 @@ def test_a_channel_that_is_several_steps_of_a_node(f: int, h: int) -> None:
         pass
     several = [len(set(node.steps)) < len(node.steps) for node in times._tables.nodes]
     assert times._states[several, KNOWN].min() > 0
-    tally = times.tally(interrupted=False)
+    tally = times.tally(times._program, interrupted=False)
     found = assemble(times._program, tally, {}, "native", kernel="runs")
     expected = run_ahead(replace(run.program, nodes=nodes), run.machine_trace)
     assert (found.cycles, found.nodes) == (expected.cycles, expected.nodes)
@@ -228,7 +230,7 @@ def test_what_channels_hold_in_an_interrupted_run() -> None:
     times, applied = timed(run), run.program.traced(run.machine_trace)
     tables = runs_of(applied)
     assert tables is not None
-    codes = [c.expanded for c in all_codes(applied, run.machine_trace)]
+    codes = [c.expanded for c in all_codes(applied, run.machine_trace.codes)]
 
     def left_by(firings: Array) -> Array:
         left = np.zeros(len(applied.channel_of_element), np.int64)
@@ -247,7 +249,7 @@ def test_what_channels_hold_in_an_interrupted_run() -> None:
     most = 0
     for visit in times._visits:
         visit()
-        tally = times.tally(interrupted=True)
+        tally = times.tally(times._program, interrupted=True)
         expected = left_by(tally.firings)
         np.testing.assert_array_equal(tally.left[paired], expected[paired])
         most = max(most, int(expected[paired].max()))

@@ -12,9 +12,9 @@ from t2s.errors import CycleLimitError
 from t2s.simulator.report.assemble import assemble
 from t2s.simulator.report.counters import Ending
 from t2s.simulator.report.result import SimResult
-from t2s.simulator.times.machine_times import all_codes
 from t2s.simulator.times.rounds import without_rounds
 from t2s.simulator.times.runs import RunTimes, runs_of
+from t2s.simulator.times.windows import all_codes
 from t2s.sparse import Schedule, Tensor, csr, dense
 
 i, j, k = Var("i"), Var("j"), Var("k")
@@ -120,11 +120,12 @@ def test_an_interrupted_run() -> None:
     applied = run.program.traced(run.machine_trace)
     tables = runs_of(applied)
     assert tables is not None
-    traces = [without_rounds(codes) for codes in all_codes(applied, run.machine_trace)]
-    times = RunTimes(applied, tables, traces, most_runs=4)
+    traces = [without_rounds(codes) for codes in all_codes(applied, run.machine_trace.codes)]
+    times = RunTimes(applied, tables, most_runs=4)
+    times.extend(traces)
     for _ in range(9):
         assert times.advance()
-    tally = times.tally(interrupted=True)
+    tally = times.tally(applied, interrupted=True)
     cut = assemble(applied, tally, {}, "native", kernel="runs")
     assert cut.ending is Ending.INTERRUPTED
     assert 0 < cut.firings == times.fired < run.firings
