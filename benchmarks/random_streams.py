@@ -9,7 +9,7 @@ too.  ``differing`` compares times by runs with those of the kernel that runs ah
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
@@ -28,6 +28,7 @@ from t2s.graph.cache import GraphCache
 from t2s.graph.graph import Graph
 from t2s.simulator.limits import Limits
 from t2s.simulator.native_engine import retime
+from t2s.simulator.program.codes import Codes, codes_of_parts
 from t2s.simulator.program.sim_program import NodeTiming, SimProgram
 from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.assemble import assemble
@@ -232,17 +233,37 @@ def differing(run: SimResult, seed: int) -> str | None:
         return None
     codes, most = all_codes(changed, trace.codes), c.one_of([2, 2, 8, 1024])
     fewest = c.one_of([4, 16, 64, FEWEST_FIRINGS])
-    traces = [rounds_of(single, fewest) or without_rounds(single) for single in codes]
     few_pieces = c.one_of([0, 2, 16])
     times = RunTimes(applied, tables, most_runs=most, few_pieces=few_pieces)
-    times.extend(traces)
-    while times.advance():
-        pass
+    known: list[Array | None] = [None] * len(codes)
+    for part in in_windows(codes, c):
+        traces = [
+            rounds_of(single, fewest, before) or without_rounds(single)
+            for single, before in zip(part, known, strict=True)
+        ]
+        known = [trace.known for trace in traces]
+        times.extend(traces)
+        while times.advance():
+            pass
+    times.check_finished()
     tally = times.tally(applied, interrupted=False)
     found = assemble(applied, tally, {}, "native", kernel="runs")
     expected = run_ahead(changed, trace)
     fields = ("cycles", "ending", "nodes", "tokens_left", "deadlock")
     return ", ".join(name for name in fields if getattr(found, name) != getattr(expected, name))
+
+
+def in_windows(codes: Sequence[Codes], c: Choices) -> Iterator[list[Codes]]:
+    """The codes of all nodes as they are, or in parts that end anywhere."""
+    count = c.one_of([1, 1, 2, 7])
+    ends = [sorted(c.one_of(range(len(one) + 1)) for _ in range(count - 1)) for one in codes]
+    for number in range(count):
+        part: list[Codes] = []
+        for one, cuts in zip(codes, ends, strict=True):
+            begin, end = [0, *cuts][number], [*cuts, len(one)][number]
+            whole = (begin, end) == (0, len(one))
+            part.append(one if whole else codes_of_parts(one.type, [one.expanded[begin:end]]))
+        yield part
 
 
 def run_ahead(program: SimProgram, trace: Trace) -> SimResult:

@@ -42,12 +42,8 @@ MOST_CELLS = 1 << 22
 """Cycles of a recording times its PEs and FIFOs."""
 
 
-def recorded_window(cycles: Window | None, of_run: int, program: SimProgram) -> Window:
-    """The first and the last cycle of a recording; a first cycle of 0 means the start of the run.
-
-    Raises ``UserError`` for a window that is not in the run or that is too large, and for a run
-    without a record of what its machines did.
-    """
+def check_recorded(program: SimProgram) -> None:
+    """Raise ``UserError`` for a run without a record of what its machines did."""
     if not program.is_recorded:
         by_plain = program.trace is None
         raise UserError(
@@ -57,6 +53,15 @@ def recorded_window(cycles: Window | None, of_run: int, program: SimProgram) -> 
             given="one by the plain engine" if by_plain else NOT_KEPT,
             hint="simulate with engine='native'" if by_plain else SHORTER,
         )
+
+
+def recorded_window(cycles: Window | None, of_run: int, program: SimProgram) -> Window:
+    """The first and the last cycle of a recording; a first cycle of 0 means the start of the run.
+
+    Raises ``UserError`` for a window that is not in the run or that is too large, and for a run
+    without a record of what its machines did.
+    """
+    check_recorded(program)
     if isinstance(cycles, Sequence) and len(cycles) == 2 and cycles[0] == 0:
         cycles = (1, cycles[1])
     edges = checked_window(cycles, of_run, bins=1, pe_count=program.pe_count)

@@ -84,7 +84,9 @@ class CycleLimitError(UserError):
             f"{result.graph!r} had not ended after {result.cycles:,} cycles, the limit",
             location=user_location(),
             expected="a run that ends within max_cycles",
-            given=f"{result.firings:,} firings made when it was cut short",
+            given=f"{result.firings:,} firings made when it was cut short"
+            if result.firings
+            else "a longer run, of which nothing is measured",
             hint="raise max_cycles; print(error.result) shows the measurements so far",
         )
 

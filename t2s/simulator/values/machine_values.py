@@ -305,8 +305,7 @@ def stream_values(
         taken = run.addresses.take(all=not fired)
         if not fired or run.total > _FEW_FIRINGS:
             taken |= run.take_traces()
-            if consumer is not None and run.keeps_more_than(consumer.most_kept):
-                taken |= run.give(consumer)
+            taken |= consumer is not None and not run.is_trial and run.gave(consumer)
         stuck = not fired and not taken and run.state.unfinished() == waiting
         if stuck and not run.state.grow():
             break
@@ -394,9 +393,11 @@ class _Running:
         taken = [self._traces[owner].take() for owner in np.unique(self._owner[many]).tolist()]
         return any(taken)
 
-    def keeps_more_than(self, bytes: int | None) -> bool:
-        """Whether the traces are larger than that; ``None`` is no limit."""
-        return bytes is not None and sum(traces.kept for traces in self._traces) > bytes
+    def gave(self, consumer: Consumer) -> bool:
+        """Whether traces are that long, and the consumer took them."""
+        most = consumer.most_kept
+        kept = sum(traces.kept for traces in self._traces)
+        return most is not None and kept > most and self.give(consumer)
 
     def give(self, consumer: Consumer) -> bool:
         """Give all traces so far away; return whether the consumer took them."""
