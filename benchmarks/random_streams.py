@@ -236,9 +236,10 @@ def differing(run: SimResult, seed: int) -> str | None:
     few_pieces = c.one_of([0, 2, 16])
     times = RunTimes(applied, tables, most_runs=most, few_pieces=few_pieces)
     known: list[Array | None] = [None] * len(codes)
+    evenly = c.one_of([None, 2, 5, 30])
     for part in in_windows(codes, c):
         traces = [
-            rounds_of(single, fewest, before) or without_rounds(single)
+            rounds_of(single, fewest, before, evenly) or without_rounds(single)
             for single, before in zip(part, known, strict=True)
         ]
         known = [trace.known for trace in traces]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -22,6 +22,9 @@ from t2s.simulator.program.rounds import (
 from t2s.simulator.report.counters import Counts
 from t2s.simulator.times.runs_layout import BEGIN, END, IS_ROUND, STRETCH_WORDS, TIMES
 from t2s.simulator.values.packing import packed, runs_of_codes
+
+_FIRST = 64
+"""Runs at the beginning of a trace that tell whether it repeats a few of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,15 @@ class Rounds:
     def firings(self) -> int:
         """The firings of a round."""
         return int((self.round >> self.bits).sum(dtype=np.int64))
+
+    @property
+    def most_times(self) -> int:
+        """How many rounds would be as many firings as there are, about."""
+        counts = (self.runs >> self.bits).astype(np.int64)
+        ends = np.concatenate([[0], np.cumsum(counts)])
+        rows = self._rows
+        all_firings = int(((ends[rows[:, END]] - ends[rows[:, BEGIN]]) * rows[:, TIMES]).sum())
+        return round(all_firings / self.firings) if self.firings else 0
 
     @property
     def times(self) -> int:
@@ -94,16 +106,19 @@ def without_rounds(codes: Codes) -> Rounds:
 
 
 def rounds_of(
-    codes: Codes, fewest: int = FEWEST_FIRINGS, known: Array | None = None
+    codes: Codes,
+    fewest: int = FEWEST_FIRINGS,
+    known: Array | None = None,
+    evenly: int | None = None,
 ) -> Rounds | None:
     """A trace with its rounds, of at least ``fewest`` firings; ``None`` if it has none.
 
-    ``known`` is the round of what came before these codes.
+    ``known`` is the round of what came before these codes.  A trace that repeats a few runs and
+    nothing else is cut into ``evenly`` rounds, as many as other nodes make.
     """
-    ((often, times), *_) = Counter(map(id, codes.parts)).most_common(1) or [(0, 0)]
-    if known is None and times >= FEWEST_TIMES:
-        known = next(part for part in codes.parts if id(part) == often)
-    stretches = _found(codes, fewest) if known is None else _folded(codes, known)
+    if known is None:
+        known = _most_common(codes)
+    stretches = _found(codes, fewest, evenly) if known is None else _folded(codes, known)
     runs: list[Runs] = [np.zeros(0, np.int32)]
     rows: list[int] = []
     words, of_round = 0, (0, 0)
@@ -121,6 +136,19 @@ def rounds_of(
     return Rounds(np.concatenate(runs), np.array(rows, np.int64), codes.bits, known)
 
 
+def is_folded(codes: Codes) -> bool:
+    """Whether rounds of a trace are known already."""
+    return _most_common(codes) is not None
+
+
+def _most_common(codes: Codes) -> Array | None:
+    """The part of a trace that comes again; ``None`` if none does often."""
+    ((often, times), *_) = Counter(map(id, codes.parts)).most_common(1) or [(0, 0)]
+    if times < FEWEST_TIMES:
+        return None
+    return next(part for part in codes.parts if id(part) == often)
+
+
 def _folded(codes: Codes, known: Array) -> Iterator[tuple[Array, int]]:
     """The parts of a trace, and how many rounds they are, of which one is known."""
     in_runs = known.dtype == np.int32
@@ -136,18 +164,34 @@ def _folded(codes: Codes, known: Array) -> Iterator[tuple[Array, int]]:
             yield from ((part, 0) for part in parts if len(part))
 
 
-def _found(codes: Codes, fewest: int) -> Iterator[tuple[Array, int]]:
+def _found(codes: Codes, fewest: int, evenly: int | None) -> Iterator[tuple[Array, int]]:
     """The same for a trace in which rounds are yet to be found; nothing if there are none."""
     parts = list(codes.parts)
     if len(parts) != 1 or parts[0].dtype != codes.type:
         in_runs = all(part.dtype == np.int32 for part in parts)
         parts = joined(parts if in_runs else [runs_of_codes(codes)], codes.bits)
+        if evenly and (length := _period(parts)):
+            runs = np.concatenate(parts)
+            others = runs[length:] != runs[:-length]
+            alike = length + (int(others.argmax()) if others.any() else len(others))
+            length *= alike // (length * evenly)
+            if alike > len(runs) - length:
+                yield runs[:length], alike // length
+                yield runs[alike // length * length :], 0
+                return
     text = b"".join(part.tobytes() for part in parts)
     whole = np.frombuffer(text, parts[0].dtype if parts else codes.type)
     first = whole[: first_round(text, whole.itemsize, fewest)]
     counts = first >> codes.bits if first.dtype == np.int32 else np.ones(len(first), np.int64)
     if counts.sum() >= fewest:
         yield from _stretches(text, whole.dtype, first.tobytes(), fewest)
+
+
+def _period(parts: Sequence[Array]) -> int:
+    """How many runs a trace repeats at its beginning, if it is a few; else 0."""
+    first = parts[0][:_FIRST] if parts else np.zeros(0, np.int32)
+    again = (n for n in range(1, _FIRST // 4) if (first[n:] == first[:-n]).all())
+    return next(again, 0) if len(first) == _FIRST else 0
 
 
 def _stretches(

@@ -21,7 +21,7 @@ from t2s.graph.graph import UNBOUNDED
 from t2s.simulator.program.codes import Codes
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.report.counters import Counts, Ending, Tally, end_of_run
-from t2s.simulator.times.rounds import Rounds, rounds_of, without_rounds
+from t2s.simulator.times.rounds import Rounds, is_folded, rounds_of, without_rounds
 from t2s.simulator.times.run_ahead import shares_channels_alone, twin_elements
 from t2s.simulator.times.run_ahead_emit import RowPorts, Rows, common_order, used_positions
 from t2s.simulator.times.runs_layout import (
@@ -162,8 +162,8 @@ _TIMES_AS_FAST = 2
 """What runs must gain: the costs of the other kernels are those of slow processors."""
 
 
-_MANY_RUNS = 1 << 16
-"""Runs of a node among which rounds are looked for."""
+_MANY_RUNS, _TRIED = 1 << 16, 3
+"""Runs of a node among which rounds are looked for, and in how many nodes at first."""
 
 
 def worthwhile_runs(codes: Sequence[Codes]) -> list[Rounds] | None:
@@ -178,9 +178,11 @@ def worthwhile_runs(codes: Sequence[Codes]) -> list[Rounds] | None:
     runs = [c.about_runs() for c in codes]
     costs = [_RUN_COST * n + _CODE_COST * c.listed for n, c in zip(runs, codes, strict=True)]
     found: list[Rounds | None] = [None] * len(codes)
-    busiest = max(range(len(codes)), key=runs.__getitem__)
-    if runs[busiest] > _MANY_RUNS and rounds_of(codes[busiest]) is not None:
-        found = [rounds_of(c) for c in codes]
+    many = [n for n in range(len(codes)) if runs[n] > _MANY_RUNS]
+    busiest = sorted(many, key=lambda n: (not is_folded(codes[n]), -runs[n]))[:_TRIED]
+    first = next((one for n in busiest if (one := rounds_of(codes[n])) is not None), None)
+    if first is not None:
+        found = [rounds_of(c, evenly=first.most_times) for c in codes]
         costs = [
             cost if trace is None else _RUN_COST * len(trace.runs) + _ROUND_COST * trace.times
             for trace, cost in zip(found, costs, strict=True)

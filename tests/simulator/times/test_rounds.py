@@ -108,6 +108,19 @@ def test_traces_without_rounds(whole: Array) -> None:
     assert len(whole) == 0 or (expanded(without_rounds(in_runs(whole, 1))) == whole).all()
 
 
+def test_a_trace_that_repeats_a_few_runs_is_cut_as_often_as_others() -> None:
+    """Products of dense rows have runs and stops, and nothing that ends a matrix."""
+    few = [1] * 70 + [2]
+    whole = np.array(few * 600 + [3], np.uint8)
+    for pieces in (1, 4, 7):
+        found = rounds_of(in_runs(whole, pieces), evenly=12)
+        assert found is not None
+        assert (expanded(found) == whole).all()
+        assert (found.times, found.firings) == (12, 71 * 50)
+        assert rounds_of(in_runs(whole, pieces), evenly=601) is None
+    assert rounds_of(in_runs(np.array(few * 300 + [4] + few * 300, np.uint8), 1), evenly=12) is None
+
+
 def test_rows_that_are_alike_make_rounds_of_matrices() -> None:
     """A dense matrix repeats a row, and a walk through it the matrix."""
     row = np.array([0] * 300 + [1], np.uint8)
