@@ -2,20 +2,24 @@
 
 The shape of the code, at the beginning of a mode::
 
-    if eight tokens of every input lie side by side, and there is space for eight of every output:
+    count the tokens that lie side by side in every input, and the space in every output
+    while there are eight:
         decide in every lane                    # a mask for each rule
         the tokens of all rules, selected by lane
         write all eight of them, and eight codes into the trace
-        keep those before the first lane without a rule; none: single
-        go to the mode again
+        if there is a lane without a rule:
+            keep those before the first one
+            go to single
     single: one firing, as without vectors
 
-What is written and not kept lies in free space, and is written over.
+What is written and not kept lies in free space, and is written over.  Where all eight are kept,
+nothing but a branch depends on it, which the CPU predicts: otherwise the next vector could not
+begin before the decisions of this one are made, which would take longer than its work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -31,6 +35,7 @@ from t2s.llvm.ir import (
     I64,
     BasicBlock,
     Builder,
+    Slot,
     Value,
     integer,
     integer_type,
@@ -40,9 +45,11 @@ from t2s.llvm.ir import (
 )
 from t2s.simulator.values.emit_burst import Port
 from t2s.simulator.values.emit_frame import NodeContext, StreamPort, smaller
+from t2s.simulator.values.layout import code_type
 from t2s.simulator.values.vectors import LANES, VectorRules, for_lanes, varied_heads, varies_with
 
 _MASK = vector_type(I1, LANES)
+_BYTE = integer_type(LANES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,23 +83,36 @@ class VectorEmitter:
         self._inputs = {name: _stream(inputs[name]) for name in rules.takes}
         self._outputs = {name: _stream(outputs[name]) for name in rules.puts}
         self._tensors = tensors
+        with self._builder.goto_entry_block():
+            self._ahead: Slot = self._builder.alloca(I64)
         self._leaves: list[_Leaf] = []
         self._outside = null(_MASK)
         self._varied: set[str] = set()
 
     def emit(
-        self, mode: Mode, heads: Mapping[str, Head], space: Value, single: BasicBlock
-    ) -> Value:
-        """Fire if possible, else go to ``single``; return the number of firings.
+        self,
+        mode: Mode,
+        heads: Mapping[str, Head],
+        space: Value,
+        note: Callable[[Value, Value], None],
+        single: BasicBlock,
+    ) -> None:
+        """Fire as long as that is possible, then go to ``single``.
 
-        ``space`` is the number of firings that there is space for.
+        ``space`` is the number of firings that there is space for; ``note`` adds firings to the
+        trace: the codes of eight, and how many there were.
         """
-        builder = self._builder
-        fits = builder.icmp_signed(">=", space, integer(LANES))
+        context, builder = self._context, self._builder
+        ahead = space
         for port in (*self._inputs.values(), *self._outputs.values()):
-            fits = builder.and_(fits, port.has(LANES))
-        self._or_single(fits, single)
-        names = self._context.names
+            ahead = smaller(builder, ahead, port.ahead())
+        builder.store(ahead, self._ahead)
+        again = context.block("vectors")
+        builder.branch(again)
+        builder.position_at_end(again)
+        ahead = builder.load(self._ahead, I64)
+        self._or_single(builder.icmp_signed(">", ahead, integer(LANES)), single)
+        names = context.names
         for channel, port in self._inputs.items():
             head, (value, tag) = heads[channel], port.heads(LANES)
             names[head.value] = value
@@ -100,18 +120,34 @@ class VectorEmitter:
                 names[head.tag] = tag
         self._varied = varied_heads(self._node, self._rules.takes)
         self._enter(mode.choices, integer(-1, _MASK))
-        count = self._leading(builder.and_(self._any_rule(), builder.not_(self._outside)))
-        self._or_single(builder.icmp_signed(">", count, integer(0)), single)
+        kept = builder.and_(self._any_rule(), builder.not_(self._outside))
+        missing = builder.not_(self._bits(kept))
+        if self._rules.go_on:
+            all, some = context.block("all"), context.block("some")
+            none_missing = builder.icmp_signed("==", missing, integer(0, _BYTE))
+            builder.cbranch(none_missing, all, some)
+            builder.position_at_end(all)
+            self._fire(integer(LANES), note)
+            builder.store(builder.sub(ahead, integer(LANES)), self._ahead)
+            builder.branch(again)
+            builder.position_at_end(some)
+        count = builder.intrinsic("llvm.cttz.i8", _BYTE, [missing, integer(0, I1)])
+        self._or_single(builder.icmp_signed(">", count, integer(0, _BYTE)), single)
+        self._fire(builder.zext(count, I64), note)
+        builder.branch(single)
+
+    def _fire(self, count: Value, note: Callable[[Value, Value], None]) -> None:
+        """Make the first ``count`` firings."""
         for channel, port in self._outputs.items():
             values, tags = zip(*(leaf.tokens[channel] for leaf in self._leaves), strict=True)
             port.put_many(self._chosen(values), self._chosen(tags), count)
         for port in self._inputs.values():
             port.take_many(count)
-        return count
+        note(self._codes(), count)
 
-    def codes(self, bits: int) -> Value:
+    def _codes(self) -> Value:
         """The code of the rule in each lane."""
-        type = integer_type(bits)
+        type = integer_type(8 * code_type(self._node).itemsize)
         numbers = [self._rules.codes[leaf.rule.name] for leaf in self._leaves]
         return self._chosen([integer(number, vector_type(type, LANES)) for number in numbers])
 
@@ -217,10 +253,6 @@ class VectorEmitter:
                 chosen = self._builder.select(leaf.taken, value, chosen)
         return chosen
 
-    def _leading(self, lanes: Value) -> Value:
-        """The number of lanes before the first one that is not set."""
-        builder = self._builder
-        byte = builder.zext(builder.bitcast(lanes, integer_type(LANES)), I32)
-        first = builder.or_(builder.not_(byte), integer(1 << LANES, I32))
-        count = builder.intrinsic("llvm.cttz.i32", I32, [first, integer(1, I1)])
-        return builder.zext(count, I64)
+    def _bits(self, lanes: Value) -> Value:
+        """A bit for each lane."""
+        return self._builder.bitcast(lanes, _BYTE)

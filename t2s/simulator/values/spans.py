@@ -14,7 +14,7 @@ is the general case, so whatever cannot burst works on spans as well.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from types import MappingProxyType
@@ -432,12 +432,19 @@ def _takes_values(burst: Burst, node: Machine) -> bool:
 
     Other tokens hardly ever follow one another, and are no reason for more code.
     """
-    heads = (head for head in node.heads if head.channel in burst.path.rule.takes)
-    tags = {head.tag: const(VALUE, INT32) for head in heads if head.tag is not None}
+    conditions = (one for _, level in burst.conditions for one in level)
+    return may_hold(conditions, node, burst.path.rule.takes, VALUE)
+
+
+def may_hold(
+    conditions: Iterable[Condition], node: Machine, takes: Container[str], tag: int
+) -> bool:
+    """Whether conditions may hold if all tokens that are taken have this tag."""
+    heads = (head for head in node.heads if head.channel in takes)
+    tags = {head.tag: const(tag, INT32) for head in heads if head.tag is not None}
     return not any(
         isinstance(known := simplify(_substituted(part, tags)), Const) and known.value is not holds
-        for _, level in burst.conditions
-        for condition, holds in level
+        for condition, holds in conditions
         for part in (conjuncts(condition) if holds else (condition,))
     )
 

@@ -11,7 +11,7 @@ The firings of a vector are those before the first lane for which no such rule h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from t2s.core.expr import Apply, Broadcast, Expr, Local, Select
@@ -20,9 +20,13 @@ from t2s.core.types import INT32, Kind, Type
 from t2s.core.walk import children, walk
 from t2s.graph.body import Let, Load, by_lanes
 from t2s.graph.graph import Channel, Graph, TensorRole
-from t2s.graph.nodes import Choice, Machine, Mode, Path, Rule
+from t2s.graph.nodes import VALUE, Choice, Machine, Mode, Path, Rule
+from t2s.simulator.values.spans import Condition, may_hold
 
 LANES = 8
+
+END_OF_ROW = 1
+"""The tag of the lowest stop."""
 
 _MOST_RULES = 8
 _MOST_LOADS = 2
@@ -37,11 +41,13 @@ class VectorRules:
     ----------
     codes: the position of each rule in ``Machine.paths``, by name.
     takes, puts: the channels of which each of them takes a token, and into which it puts one.
+    go_on: whether they go on where a row ends, so that all lanes fire as a rule.
     """
 
     codes: Mapping[str, int]
     takes: tuple[str, ...]
     puts: tuple[str, ...]
+    go_on: bool
 
     def among(self, choice: Choice) -> bool:
         """Whether an alternative has such a rule."""
@@ -74,11 +80,26 @@ def vector_rules(graph: Graph, node: Machine, mode: Mode) -> VectorRules | None:
         and len(loads) <= _MOST_LOADS
         and all(_fits(graph, node, path, takes) for path in paths.values())
     )
-    if not fits:
+    if not fits or not _may_take(node, paths.values(), VALUE):
         return None
     return VectorRules(
-        codes={path.rule.name: code for code, path in paths.items()}, takes=takes, puts=puts
+        codes={path.rule.name: code for code, path in paths.items()},
+        takes=takes,
+        puts=puts,
+        go_on=_may_take(node, paths.values(), END_OF_ROW),
     )
+
+
+def _may_take(node: Machine, paths: Iterable[Path], tag: int) -> bool:
+    """Whether one of these rules may be taken for tokens with a tag, as far as tags tell."""
+    return any(may_hold(_conditions(path), node, path.rule.takes, tag) for path in paths)
+
+
+def _conditions(path: Path) -> Iterator[Condition]:
+    """The conditions on the way to a rule."""
+    for choice in _alternatives(path):
+        if choice.when is not None:
+            yield choice.when, choice in path.choices
 
 
 def _has_vectors(channel: Channel) -> bool:
