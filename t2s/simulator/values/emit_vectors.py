@@ -55,6 +55,11 @@ from t2s.simulator.values.vectors import LANES, VectorRules, for_lanes, varied_h
 _MASK = vector_type(I1, LANES)
 _BYTE = integer_type(LANES)
 
+_MANY = 4
+"""Firings that are worth a vector where other rules interrupt."""
+
+_LONGEST_WAIT = 64
+
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
@@ -165,6 +170,11 @@ class VectorEmitter:
         with self._builder.goto_entry_block():
             self._ahead: Slot = self._builder.alloca(I64)
             self._new: Slot = self._builder.alloca(_BYTE)
+            self._waits: Slot = self._builder.alloca(I64)
+            self._left: Slot = self._builder.alloca(I64)
+            if rules.interrupted:
+                self._builder.store(integer(1), self._waits)
+                self._builder.store(integer(0), self._left)
             if rules.memory is not None:
                 self._builder.store(integer(0, _BYTE), self._new)
         self._leaves: list[_Leaf] = []
@@ -185,6 +195,7 @@ class VectorEmitter:
         trace: the codes of eight, and how many there were.
         """
         context, builder = self._context, self._builder
+        self._wait_for_a_while(single)
         ahead = space
         for port in (*self._inputs.values(), *self._outputs.values()):
             ahead = smaller(builder, ahead, port.ahead())
@@ -226,7 +237,7 @@ class VectorEmitter:
             builder.branch(again)
             builder.position_at_end(some)
         number = builder.intrinsic("llvm.cttz.i8", _BYTE, [missing, integer(0, I1)])
-        self._or_single(builder.icmp_signed(">", number, integer(0, _BYTE)), single)
+        self._or_fail(number, single)
         count = builder.zext(number, I64)
         if points is not None:
             points.add(count)
@@ -266,6 +277,30 @@ class VectorEmitter:
         type = integer_type(8 * code_type(self._node).itemsize)
         numbers = [self._rules.codes[leaf.rule.name] for leaf in self._leaves]
         return self._chosen([integer(number, vector_type(type, LANES)) for number in numbers])
+
+    def _wait_for_a_while(self, single: BasicBlock) -> None:
+        """After vectors in vain, make single firings before the next attempt."""
+        if self._rules.interrupted:
+            builder = self._builder
+            waits, left = self._context.block("wait"), builder.load(self._left, I64)
+            over = self._context.block("over")
+            builder.cbranch(builder.icmp_signed(">", left, integer(0)), waits, over)
+            builder.position_at_end(waits)
+            builder.store(builder.sub(left, integer(1)), self._left)
+            builder.branch(single)
+            builder.position_at_end(over)
+
+    def _or_fail(self, number: Value, single: BasicBlock) -> None:
+        """Go to ``single`` if there is no firing; after few, wait, each time for longer."""
+        builder = self._builder
+        some = builder.icmp_signed(">", number, integer(0, _BYTE))
+        if self._rules.interrupted:
+            many = builder.icmp_signed(">=", number, integer(_MANY, _BYTE))
+            longer = builder.add(builder.load(self._waits, I64), builder.load(self._waits, I64))
+            longer = smaller(builder, longer, integer(_LONGEST_WAIT))
+            builder.store(builder.select(many, integer(1), longer), self._waits)
+            builder.store(builder.select(many, integer(0), longer), self._left)
+        self._or_single(some, single)
 
     def _or_single(self, holds: Value, single: BasicBlock) -> None:
         go = self._context.block("vector")

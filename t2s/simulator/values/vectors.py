@@ -47,6 +47,7 @@ class VectorRules:
     go_on: whether they go on where a row ends, so that all lanes fire as a rule.
     counters: registers that each firing increments, with the increment.
     memory: the sorted memory that some of them add a point to.
+    interrupted: whether tokens may call for other rules that lead back to the mode.
     """
 
     codes: Mapping[str, int]
@@ -55,6 +56,7 @@ class VectorRules:
     go_on: bool
     counters: Mapping[str, int]
     memory: str | None
+    interrupted: bool
 
     def among(self, choice: Choice) -> bool:
         """Whether an alternative has such a rule."""
@@ -64,18 +66,14 @@ class VectorRules:
 
 
 def vector_rules(graph: Graph, node: Machine, mode: Mode) -> VectorRules | None:
-    """The rules of a mode that lead back to it, if all of these fire in vectors.
-
-    Those that take no tokens do so without the others: nothing but registers decides about them.
-    """
+    """The rules of a mode that lead back to it and fire in vectors, if some do."""
     numbered = list(enumerate(node.paths()))
-    paths = {
+    repeated = {
         code: path
         for code, path in numbered
         if path.mode.name == mode.name and path.rule.next == mode.name
     }
-    counting = {code: path for code, path in paths.items() if not path.rule.takes}
-    paths = counting or paths
+    paths = _alike(repeated)
     if not 0 < len(paths) <= _MOST_RULES:
         return None
     first, *others = (path.rule for path in paths.values())
@@ -106,7 +104,24 @@ def vector_rules(graph: Graph, node: Machine, mode: Mode) -> VectorRules | None:
         go_on=bool(takes) and _may_take(node, paths.values(), END_OF_ROW),
         counters=counters,
         memory=next(iter(memories), None),
+        interrupted=len(paths) < len(repeated) and bool(takes),
     )
+
+
+def _alike(paths: Mapping[int, Path]) -> dict[int, Path]:
+    """The rules that take and put the same, of those that do so in different ways.
+
+    Those that take no tokens come first: nothing but registers decides about them.  Else those that
+    take most do, as where all coordinates of a join are the same.
+    """
+    classes: dict[tuple[frozenset[str], frozenset[str]], dict[int, Path]] = {}
+    for code, path in paths.items():
+        puts = frozenset(put.channel for put in path.rule.puts)
+        classes.setdefault((frozenset(path.rule.takes), puts), {})[code] = path
+    if not classes:
+        return {}
+    counting = [one for one in classes if not one[0]]
+    return classes[max(counting or classes, key=lambda one: (len(one[0]), len(one[1])))]
 
 
 def _counters(node: Machine, rule: Rule) -> Mapping[str, int] | None:

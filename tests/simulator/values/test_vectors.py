@@ -76,7 +76,7 @@ def test_machines_that_make_a_token_of_one_fire_in_vectors() -> None:
     assert found["load_W"] == {"load", "stop", "missing"}
     assert found["multiply"] == {"compute", "stop"}
     assert found["reduce_k_deal"] == {"pass0", "pass1"}
-    assert "intersect_k" not in found
+    assert found["intersect_k"] == {"match", "pass_stop"}
 
 
 def test_scanners_count_in_vectors_and_reducers_add_all_points_of_one() -> None:
