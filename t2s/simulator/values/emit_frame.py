@@ -595,13 +595,11 @@ class StreamPort:
 
     # -- once per vector of firings, of tokens with a tag and a value of 32 or 64 bits ------------
 
-    def has(self, count: int) -> Value:
-        """Whether so many tokens are there, side by side; of an output: whether they would be."""
+    def ahead(self) -> Value:
+        """How many tokens are there, side by side; of an output: how many slots, full or free."""
         builder, own = self._context.builder, self._own_counter()
-        ahead = builder.sub(self._capacity, builder.and_(own, self._mask))
-        if self._receives:
-            ahead = smaller(builder, ahead, builder.sub(self._limit, own))
-        return builder.icmp_signed(">=", ahead, integer(count))
+        beside = builder.sub(self._capacity, builder.and_(own, self._mask))
+        return smaller(builder, beside, self.room()) if self._receives else beside
 
     def heads(self, count: int) -> tuple[Value, Value]:
         """The values and the tags of the next tokens, which stay in the ring."""

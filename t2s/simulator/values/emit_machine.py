@@ -246,7 +246,7 @@ class _MachineEmitter:
             if burst.path.mode.name == mode.name:
                 self._emit_burst(burst)
         if self._vectors and not self._in_bursts:
-            self._emit_vectors(mode)
+            self._emit_vectors(mode, start)
         refuse, fail = context.block("refuse"), context.block("fail")
         context.abandon = fail
         self._emit_needs(mode.needs)
@@ -288,25 +288,39 @@ class _MachineEmitter:
         builder.position_at_end(single)
         self._restore(saved)
 
-    def _emit_vectors(self, mode: Mode) -> None:
-        """Fire eight times at once, if that is possible; else go on in a new block."""
+    def _emit_vectors(self, mode: Mode, start: dict[str, Value]) -> None:
+        """Fire eight times at once, as long as that is possible; then go on in a new block.
+
+        ``start`` are the values of registers at the beginning of a single firing.
+        """
         context, builder = self._context, self._builder
         rules = vector_rules(context.graph, self._node, mode)
         if rules is None:
             return
         saved = dict(context.names)
-        single, fired, bits = context.block("single"), self._frame.fired(), self._code_bits
+        single = context.block("single")
         emitter = VectorEmitter(
-            context, self._node, rules, self._inputs, self._outputs, self._tensors
+            context,
+            self._node,
+            rules,
+            self._inputs,
+            self._outputs,
+            self._tensors,
+            self._scalars,
+            self._memories,
         )
-        space = builder.sub(self._allowed, fired)
-        count = emitter.emit(mode, self._heads, space, single)
-        where = offset_by(builder, self._trace, context.scaled(fired, bits // 8))
-        builder.store(emitter.codes(bits), where, align=bits // 8)
-        self._frame.count(fired, count)
-        builder.branch(self._modes[mode.name])
+        space = builder.sub(self._allowed, self._frame.fired())
+        emitter.emit(mode, self._heads, space, self._note_many, single)
         builder.position_at_end(single)
-        self._restore(saved)
+        start |= {name: self._load(self._scalars[name][0]) for name in rules.counters}
+        self._restore({**saved, **start})
+
+    def _note_many(self, codes: Value, count: Value) -> None:
+        """Add the first ``count`` firings to the trace; all codes are written."""
+        bytes, fired = self._code_bits // 8, self._frame.fired()
+        where = offset_by(self._builder, self._trace, self._context.scaled(fired, bytes))
+        self._builder.store(codes, where, align=bytes)
+        self._frame.count(fired, count)
 
     def _emit_needs(self, needs: tuple[str, ...]) -> None:
         """Wait for heads, one after the other, and bind their names."""

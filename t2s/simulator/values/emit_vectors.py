@@ -2,28 +2,33 @@
 
 The shape of the code, at the beginning of a mode::
 
-    if eight tokens of every input lie side by side, and there is space for eight of every output:
+    count the tokens that lie side by side in every input, and the space in every output
+    while there are eight:
         decide in every lane                    # a mask for each rule
         the tokens of all rules, selected by lane
         write all eight of them, and eight codes into the trace
-        keep those before the first lane without a rule; none: single
-        go to the mode again
+        if there is a lane without a rule:
+            keep those before the first one
+            go to single
     single: one firing, as without vectors
 
-What is written and not kept lies in free space, and is written over.
+What is written and not kept lies in free space, and is written over.  Where all eight are kept,
+nothing but a branch depends on it, which the CPU predicts: otherwise the next vector could not
+begin before the decisions of this one are made, which would take longer than its work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from t2s.core.errors import InternalError
-from t2s.core.expr import Expr
-from t2s.core.types import INT32
-from t2s.graph.body import Let, Load
-from t2s.graph.nodes import VALUE, Choice, Head, Machine, Mode, Put, Rule
+from t2s.core.expr import Expr, Local
+from t2s.core.types import INT32, Type
+from t2s.core.walk import walk
+from t2s.graph.body import Let, Load, RegisterWrite
+from t2s.graph.nodes import VALUE, Choice, Head, Machine, MemoryAdd, Mode, Put, Rule
 from t2s.llvm.expressions import load_value, offset_by, register_type
 from t2s.llvm.ir import (
     I1,
@@ -31,7 +36,9 @@ from t2s.llvm.ir import (
     I64,
     BasicBlock,
     Builder,
+    Slot,
     Value,
+    constant_vector,
     integer,
     integer_type,
     null,
@@ -40,23 +47,104 @@ from t2s.llvm.ir import (
 )
 from t2s.simulator.values.emit_burst import Port
 from t2s.simulator.values.emit_frame import NodeContext, StreamPort, smaller
+from t2s.simulator.values.layout import code_type
+from t2s.simulator.values.machine_memory import MemoryEmitter
+from t2s.simulator.values.spans import Change, change_of
 from t2s.simulator.values.vectors import LANES, VectorRules, for_lanes, varied_heads, varies_with
 
 _MASK = vector_type(I1, LANES)
+_BYTE = integer_type(LANES)
+
+_MANY = 4
+"""Firings that are worth a vector where other rules interrupt."""
+
+_LONGEST_WAIT = 64
 
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """A rule: the lanes that take it, and its tokens by channel, value and tag."""
+    """A rule: the lanes that take it, its tokens by channel, value and tag, and a point it adds.
+
+    A point is its coordinates, and the value.
+    """
 
     taken: Value
     rule: Rule
     tokens: dict[str, tuple[Value, Value]]
+    point: list[tuple[Type, Value]]
 
 
 def _stream(port: Port) -> StreamPort:
     assert isinstance(port, StreamPort)
     return port
+
+
+class _Points:
+    """The points that the lanes of a vector add to a memory.
+
+    Where all are old, they are found together.  Where some are new, and so were some before, that
+    is not tried.
+    """
+
+    def __init__(
+        self,
+        context: NodeContext,
+        memory: MemoryEmitter,
+        wanted: Value,
+        parts: Sequence[tuple[Type, Value]],
+        new: Slot,
+    ) -> None:
+        """``parts`` are the coordinates and the value; lanes that are not ``wanted`` add none."""
+        self._context, self._builder = context, context.builder
+        self._memory, self._wanted, self._parts, self._new = memory, wanted, parts, new
+        self._addresses: Value
+
+    def known(self, worth: Value, otherwise: BasicBlock) -> Value:
+        """Whether all points are old; go to ``otherwise`` if it is not ``worth`` asking."""
+        builder = self._builder
+        if not self._memory.finds_many():
+            return integer(0, I1)
+        look = self._context.block("look")
+        old = builder.icmp_signed("==", builder.load(self._new, _BYTE), integer(0, _BYTE))
+        builder.cbranch(builder.and_(worth, old), look, otherwise)
+        builder.position_at_end(look)
+        keys = [key for _, key in self._parts[:-1]]
+        self._addresses, all = self._memory.find_many(keys, self._wanted)
+        return all
+
+    def combine(self) -> None:
+        """Add all points, which are known to be old."""
+        if self._memory.finds_many():
+            _, values = self._parts[-1]
+            for lane in range(LANES):
+                address, value = (
+                    self._builder.extract_element(v, lane) for v in (self._addresses, values)
+                )
+                self._memory.combine(address, value)
+
+    def add(self, count: Value) -> None:
+        """Add the points of the first ``count`` lanes, and note whether some are new."""
+        context, builder, memory = self._context, self._builder, self._memory
+        before = memory.size()
+        whether = self._kept(builder.zext(self._wanted, vector_type(_BYTE, LANES)))
+        kept = [(type, self._kept(lanes)) for type, lanes in self._parts]
+        parts = [Local(name=f"part {n} of the point", type=t) for n, (t, _) in enumerate(kept)]
+        with builder.counting(integer(0), count, flags="nuw nsw") as lane:
+            for part, (type, where) in zip(parts, kept, strict=True):
+                at = offset_by(builder, where, context.scaled(lane, type.bytes))
+                context.names[part.name] = load_value(builder, at, type, type.bytes)
+            byte = builder.load(offset_by(builder, whether, lane), _BYTE)
+            moves = builder.icmp_signed("!=", byte, integer(0, _BYTE))
+            memory.add(tuple(parts[:-1]), parts[-1], moves)
+        grew = builder.icmp_signed("!=", before, memory.size())
+        builder.store(builder.zext(grew, _BYTE), self._new)
+
+    def _kept(self, lanes: Value) -> Value:
+        """The address of memory that holds a vector."""
+        with self._builder.goto_entry_block():
+            slot = self._builder.alloca(lanes.type)
+        self._builder.store(lanes, slot)
+        return slot
 
 
 class VectorEmitter:
@@ -70,50 +158,149 @@ class VectorEmitter:
         inputs: Mapping[str, Port],
         outputs: Mapping[str, Port],
         tensors: Mapping[str, Value],
+        registers: Mapping[str, tuple[Slot, Type]],
+        memories: Mapping[str, MemoryEmitter],
     ) -> None:
         self._context, self._node, self._rules = context, node, rules
         self._builder: Builder = context.builder
         self._inputs = {name: _stream(inputs[name]) for name in rules.takes}
         self._outputs = {name: _stream(outputs[name]) for name in rules.puts}
         self._tensors = tensors
+        self._registers, self._memories = registers, memories
+        with self._builder.goto_entry_block():
+            self._ahead: Slot = self._builder.alloca(I64)
+            self._new: Slot = self._builder.alloca(_BYTE)
+            self._waits: Slot = self._builder.alloca(I64)
+            self._left: Slot = self._builder.alloca(I64)
+            if rules.interrupted:
+                self._builder.store(integer(1), self._waits)
+                self._builder.store(integer(0), self._left)
+            if rules.memory is not None:
+                self._builder.store(integer(0, _BYTE), self._new)
         self._leaves: list[_Leaf] = []
         self._outside = null(_MASK)
         self._varied: set[str] = set()
 
     def emit(
-        self, mode: Mode, heads: Mapping[str, Head], space: Value, single: BasicBlock
-    ) -> Value:
-        """Fire if possible, else go to ``single``; return the number of firings.
+        self,
+        mode: Mode,
+        heads: Mapping[str, Head],
+        space: Value,
+        note: Callable[[Value, Value], None],
+        single: BasicBlock,
+    ) -> None:
+        """Fire as long as that is possible, then go to ``single``.
 
-        ``space`` is the number of firings that there is space for.
+        ``space`` is the number of firings that there is space for; ``note`` adds firings to the
+        trace: the codes of eight, and how many there were.
         """
-        builder = self._builder
-        fits = builder.icmp_signed(">=", space, integer(LANES))
+        context, builder = self._context, self._builder
+        self._wait_for_a_while(single)
+        ahead = space
         for port in (*self._inputs.values(), *self._outputs.values()):
-            fits = builder.and_(fits, port.has(LANES))
-        self._or_single(fits, single)
-        names = self._context.names
+            ahead = smaller(builder, ahead, port.ahead())
+        builder.store(ahead, self._ahead)
+        again = context.block("vectors")
+        builder.branch(again)
+        builder.position_at_end(again)
+        ahead = builder.load(self._ahead, I64)
+        more = builder.icmp_signed(">", ahead, integer(LANES))  # and one for a single firing
+        self._or_single(more, single)
+        names = context.names
         for channel, port in self._inputs.items():
             head, (value, tag) = heads[channel], port.heads(LANES)
             names[head.value] = value
             if head.tag is not None:
                 names[head.tag] = tag
-        self._varied = varied_heads(self._node, self._rules.takes)
+        self._varied = varied_heads(self._node, self._rules.takes).union(self._rules.counters)
+        for register, by in self._rules.counters.items():
+            slot, _ = self._registers[register]
+            steps = constant_vector([lane * by for lane in range(LANES)], I32)
+            first = builder.splat(builder.load(slot, slot.kept), LANES)
+            names[register] = builder.add(first, steps)
+        self._single = single
         self._enter(mode.choices, integer(-1, _MASK))
-        count = self._leading(builder.and_(self._any_rule(), builder.not_(self._outside)))
-        self._or_single(builder.icmp_signed(">", count, integer(0)), single)
+        kept = builder.and_(self._any_rule(), builder.not_(self._outside))
+        missing = builder.not_(self._bits(kept))
+        points = self._points() if self._rules.memory is not None else None
+        if self._rules.go_on:
+            all, some = context.block("all"), context.block("some")
+            none_missing = builder.icmp_signed("==", missing, integer(0, _BYTE))
+            if points is not None:
+                none_missing = points.known(none_missing, some)
+            builder.cbranch(none_missing, all, some)
+            builder.position_at_end(all)
+            if points is not None:
+                points.combine()
+            self._fire(integer(LANES), note)
+            builder.store(builder.sub(ahead, integer(LANES)), self._ahead)
+            builder.branch(again)
+            builder.position_at_end(some)
+        number = builder.intrinsic("llvm.cttz.i8", _BYTE, [missing, integer(0, I1)])
+        self._or_fail(number, single)
+        count = builder.zext(number, I64)
+        if points is not None:
+            points.add(count)
+        self._fire(count, note)
+        builder.store(builder.sub(ahead, count), self._ahead)
+        builder.branch(single if points is None else again)
+
+    def _fire(self, count: Value, note: Callable[[Value, Value], None]) -> None:
+        """Make the first ``count`` firings, but for points."""
+        builder = self._builder
         for channel, port in self._outputs.items():
             values, tags = zip(*(leaf.tokens[channel] for leaf in self._leaves), strict=True)
             port.put_many(self._chosen(values), self._chosen(tags), count)
         for port in self._inputs.values():
             port.take_many(count)
-        return count
+        for register, by in self._rules.counters.items():
+            slot, _ = self._registers[register]
+            more = builder.mul(builder.trunc(count, I32), integer(by, I32))
+            builder.store(builder.add(builder.load(slot, slot.kept), more), slot)
+        note(self._codes(), count)
 
-    def codes(self, bits: int) -> Value:
+    def _points(self) -> _Points:
+        """The points of all lanes."""
+        adding = [leaf for leaf in self._leaves if leaf.point]
+        wanted = adding[0].taken
+        for leaf in adding[1:]:
+            wanted = self._builder.or_(wanted, leaf.taken)
+        parts = [
+            (alike[0][0], self._chosen_of(adding, [value for _, value in alike]))
+            for alike in zip(*(leaf.point for leaf in adding), strict=True)
+        ]
+        assert self._rules.memory is not None
+        return _Points(self._context, self._memories[self._rules.memory], wanted, parts, self._new)
+
+    def _codes(self) -> Value:
         """The code of the rule in each lane."""
-        type = integer_type(bits)
+        type = integer_type(8 * code_type(self._node).itemsize)
         numbers = [self._rules.codes[leaf.rule.name] for leaf in self._leaves]
         return self._chosen([integer(number, vector_type(type, LANES)) for number in numbers])
+
+    def _wait_for_a_while(self, single: BasicBlock) -> None:
+        """After vectors in vain, make single firings before the next attempt."""
+        if self._rules.interrupted:
+            builder = self._builder
+            waits, left = self._context.block("wait"), builder.load(self._left, I64)
+            over = self._context.block("over")
+            builder.cbranch(builder.icmp_signed(">", left, integer(0)), waits, over)
+            builder.position_at_end(waits)
+            builder.store(builder.sub(left, integer(1)), self._left)
+            builder.branch(single)
+            builder.position_at_end(over)
+
+    def _or_fail(self, number: Value, single: BasicBlock) -> None:
+        """Go to ``single`` if there is no firing; after few, wait, each time for longer."""
+        builder = self._builder
+        some = builder.icmp_signed(">", number, integer(0, _BYTE))
+        if self._rules.interrupted:
+            many = builder.icmp_signed(">=", number, integer(_MANY, _BYTE))
+            longer = builder.add(builder.load(self._waits, I64), builder.load(self._waits, I64))
+            longer = smaller(builder, longer, integer(_LONGEST_WAIT))
+            builder.store(builder.select(many, integer(1), longer), self._waits)
+            builder.store(builder.select(many, integer(0), longer), self._left)
+        self._or_single(some, single)
 
     def _or_single(self, holds: Value, single: BasicBlock) -> None:
         go = self._context.block("vector")
@@ -123,7 +310,8 @@ class VectorEmitter:
     def _enter(self, choices: tuple[Choice, ...], open: Value) -> None:
         """Collect the rules among alternatives that are tried in the lanes ``open``."""
         builder, names = self._builder, self._context.names
-        for choice in choices:
+        last = max(n for n, choice in enumerate(choices) if self._rules.among(choice))
+        for choice in choices[: last + 1]:
             taken = open
             if choice.when is not None:
                 holds = self._wide(choice.when)
@@ -140,14 +328,19 @@ class VectorEmitter:
                 names.clear()
                 names.update(saved)
                 self._varied = varied
-            if choice.when is None:
-                return
 
     def _leaf(self, rule: Rule, taken: Value) -> None:
+        point: list[tuple[Type, Value]] = []
         for statement in rule.body:
-            self._emit_statement(statement, taken)
+            match statement:
+                case MemoryAdd(keys=keys, value=value):
+                    point = [(part.type, self._wide(part)) for part in (*keys, value)]
+                case RegisterWrite():
+                    pass
+                case _:
+                    self._emit_statement(statement, taken)
         tokens = {put.channel: self._token(put) for put in rule.puts}
-        self._leaves.append(_Leaf(taken, rule, tokens))
+        self._leaves.append(_Leaf(taken, rule, tokens, point))
 
     def _emit_statement(self, statement: object, taken: Value) -> None:
         match statement:
@@ -172,6 +365,8 @@ class VectorEmitter:
             most = integer((1 << 31) - 1)
             extent = builder.trunc(smaller(builder, length, most), I32)
         index = self._wide(load.indices[0])
+        if self._counts(load.indices[0]):
+            return self._load_beside(load, index, extent)
         inside = builder.icmp_unsigned("<", index, builder.splat(extent, LANES))
         self._outside = builder.or_(self._outside, builder.and_(taken, builder.not_(inside)))
         safe = builder.select(builder.and_(taken, inside), index, null(index.type))
@@ -185,6 +380,31 @@ class VectorEmitter:
             value = load_value(builder, where, type, type.scalar.bytes)
             loaded = builder.insert_element(loaded, value, lane)
         return loaded
+
+    def _counts(self, index: Expr) -> bool:
+        """Whether an index goes on by the same distance from lane to lane."""
+        counted = self._rules.counters.keys()
+        changes = {
+            e.name: Change.LINEAR
+            if e.name in counted
+            else (Change.VARIED if e.name in self._varied else Change.FIXED)
+            for e in walk(index)
+            if isinstance(e, Local)
+        }
+        return change_of(index, changes) is Change.LINEAR
+
+    def _load_beside(self, load: Load, index: Value, extent: Value) -> Value:
+        """Eight values that lie side by side; where they do not, single firings go on."""
+        context, builder = self._context, self._builder
+        first, second = (builder.extract_element(index, lane) for lane in (0, 1))
+        one = builder.icmp_signed("==", builder.sub(second, first), integer(1, I32))
+        self._or_single(one, self._single)
+        at = builder.sext(first, I64)
+        ends = builder.icmp_signed("<=", builder.add(at, integer(LANES)), builder.zext(extent, I64))
+        self._or_single(builder.and_(builder.icmp_signed(">=", at, integer(0)), ends), self._single)
+        bytes = load.type.scalar.bytes
+        where = offset_by(builder, self._tensors[load.tensor], context.scaled(at, bytes))
+        return load_value(builder, where, load.type.with_lanes(LANES), bytes)
 
     def _token(self, put: Put) -> tuple[Value, Value]:
         """The values and tags of a put, in all lanes."""
@@ -211,16 +431,16 @@ class VectorEmitter:
 
     def _chosen(self, values: Sequence[Value]) -> Value:
         """What the rule of each lane says; any value where there is none."""
+        return self._chosen_of(self._leaves, values)
+
+    def _chosen_of(self, leaves: Sequence[_Leaf], values: Sequence[Value]) -> Value:
+        """The same for some of the rules."""
         chosen = values[-1]
-        for leaf, value in zip(self._leaves[-2::-1], values[-2::-1], strict=True):
+        for leaf, value in zip(leaves[-2::-1], values[-2::-1], strict=True):
             if value.text != chosen.text:
                 chosen = self._builder.select(leaf.taken, value, chosen)
         return chosen
 
-    def _leading(self, lanes: Value) -> Value:
-        """The number of lanes before the first one that is not set."""
-        builder = self._builder
-        byte = builder.zext(builder.bitcast(lanes, integer_type(LANES)), I32)
-        first = builder.or_(builder.not_(byte), integer(1 << LANES, I32))
-        count = builder.intrinsic("llvm.cttz.i32", I32, [first, integer(1, I1)])
-        return builder.zext(count, I64)
+    def _bits(self, lanes: Value) -> Value:
+        """A bit for each lane."""
+        return self._builder.bitcast(lanes, _BYTE)

@@ -10,7 +10,17 @@ from t2s.core.ops import Array
 from t2s.core.types import Kind, Type
 from t2s.graph.nodes import Machine, SortedMemory
 from t2s.llvm.expressions import convert, load_value, offset_by, register_type, store_value
-from t2s.llvm.ir import I32, I64, POINTER, Value, integer, null
+from t2s.llvm.ir import (
+    I32,
+    I64,
+    POINTER,
+    Value,
+    integer,
+    integer_type,
+    null,
+    undefined,
+    vector_type,
+)
 from t2s.simulator.values import sorted_memory
 from t2s.simulator.values.emit_frame import NodeContext
 from t2s.simulator.values.layout import (
@@ -136,22 +146,29 @@ class MemoryEmitter:
         """The number of points, int32."""
         return self._context.builder.trunc(self._word(sorted_memory.SIZE), I32)
 
-    def add(self, keys: tuple[Expr, ...], value: Expr) -> None:
-        """Combine a value into a point."""
+    def add(self, keys: tuple[Expr, ...], value: Expr, moves: Value | None = None) -> None:
+        """Combine a value into a point, if ``moves`` holds."""
         context, builder = self._context, self._context.builder
         operand, words = context.expressions.emit(value), self._key(keys)
-        type, done = self.memory.type, context.block("added")
+        type, done, unknown = self.memory.type, context.block("added"), context.block("unknown")
         if len(words) == 1:
-            known, unknown = context.block("known"), context.block("unknown")
+            known = context.block("known")
             holds, entry = self._at_its_slot(words[0])
+            where = self._value_of(entry)
+            if moves is not None:
+                holds = builder.or_(holds, builder.not_(moves))
+                where = builder.select(moves, where, self._nowhere(), unpredictable=True)
             builder.cbranch(holds, known, unknown)
             builder.position_at_end(known)
-            where = self._value_of(entry)
             before = load_value(builder, where, type, type.scalar.bytes)
             both = context.expressions.apply(self.memory.operator, type, [before, operand])
             store_value(builder, both, where, type, type.scalar.bytes)
             builder.branch(done)
-            builder.position_at_end(unknown)
+        elif moves is not None:
+            builder.cbranch(moves, unknown, done)
+        else:
+            builder.branch(unknown)
+        builder.position_at_end(unknown)
         self._probe(words)
         position = self._call(self._find)
         new = builder.icmp_signed("<", position, integer(0))
@@ -161,6 +178,13 @@ class MemoryEmitter:
         store_value(builder, builder.select(new, operand, both), where, type, type.scalar.bytes)
         builder.branch(done)
         builder.position_at_end(done)
+
+    def _nowhere(self) -> Value:
+        """The address of a value that no point has, so that adding nothing needs no branch."""
+        with self._context.builder.goto_entry_block():
+            slot = self._context.builder.alloca(register_type(self.memory.type))
+            self._context.builder.store(null(slot.kept), slot)
+        return slot
 
     def _at_its_slot(self, key: Value) -> tuple[Value, Value]:
         """Whether the entry of a key of one word is in its first slot of the table, and the entry.
@@ -178,6 +202,60 @@ class MemoryEmitter:
         taken = builder.icmp_signed("!=", entry, integer(0))
         same = builder.icmp_signed("==", self._at(entry), key)
         return builder.and_(builder.and_(valid, taken), same), entry
+
+    def finds_many(self) -> bool:
+        """Whether ``find_many`` knows such keys."""
+        types = self.memory.keys
+        signed = all(type.kind is Kind.INT and type.lanes == 1 for type in types)
+        return len(self._pairs) == 1 and signed and all(type.bits >= _HALF_BITS for type in types)
+
+    def find_many(self, keys: Sequence[Value], wanted: Value) -> tuple[Value, Value]:
+        """The addresses of the values of points, one for each lane, and whether all are known.
+
+        Lanes that are not ``wanted`` have the address of a value that no point has.  A point is
+        known if its entry is in its first slot of the table.
+        """
+        builder, lanes = self._context.builder, wanted.type.lanes
+        type = vector_type(I64, lanes)
+        key, *others = (builder.sext(v, type) if v.type.element is I32 else v for v in keys)
+        if others:
+            high = builder.shl(key, integer(_HALF_BITS, type))
+            key = builder.add(high, builder.add(others[0], integer(1 << (_HALF_BITS - 1), type)))
+        mixed = builder.mul(key, integer(sorted_memory.FACTOR, type))
+        mixed = builder.xor(mixed, builder.ashr(mixed, integer(32, type)))
+        slots = builder.mul(self._word(sorted_memory.CAPACITY), integer(2))
+        mask = builder.splat(builder.sub(slots, integer(1)), lanes)
+        table = builder.splat(self._word(sorted_memory.TABLE), lanes)
+        entries = self._at_lanes(builder.add(table, builder.and_(mixed, mask)))
+        same = builder.icmp_signed("==", self._at_lanes(entries), key)
+        known = builder.and_(builder.icmp_signed("!=", entries, integer(0, type)), same)
+        missing = builder.bitcast(builder.and_(wanted, builder.not_(known)), integer_type(lanes))
+        all = builder.icmp_signed("==", missing, integer(0, missing.type))
+        valid = builder.icmp_signed(
+            "!=", self._word(sorted_memory.ADDED), integer(sorted_memory.SORTED)
+        )
+        values = builder.mul(
+            builder.add(entries, integer(len(self._pairs), type)), integer(8, type)
+        )
+        places = builder.add(builder.splat(builder.ptrtoint(self._block, I64), lanes), values)
+        nowhere = builder.splat(builder.ptrtoint(self._nowhere(), I64), lanes)
+        return builder.select(wanted, places, nowhere), builder.and_(valid, all)
+
+    def _at_lanes(self, positions: Value) -> Value:
+        """The words at several positions."""
+        builder, words = self._context.builder, undefined(positions.type)
+        for lane in range(positions.type.lanes):
+            word = self._at(builder.extract_element(positions, lane))
+            words = builder.insert_element(words, word, lane)
+        return words
+
+    def combine(self, address: Value, value: Value) -> None:
+        """Combine a value into the one at an address."""
+        builder, type = self._context.builder, self.memory.type
+        where = builder.inttoptr(address, POINTER)
+        before = load_value(builder, where, type, type.scalar.bytes)
+        both = self._context.expressions.apply(self.memory.operator, type, [before, value])
+        store_value(builder, both, where, type, type.scalar.bytes)
 
     def _key(self, keys: tuple[Expr, ...]) -> list[Value]:
         """The words of a key."""

@@ -14,7 +14,7 @@ is the general case, so whatever cannot burst works on spans as well.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from types import MappingProxyType
@@ -235,14 +235,14 @@ def _burst(
 ) -> Burst | None:
     """A rule as a burst, if it can be one."""
     rule = path.rule
-    writes = _writes(node, rule)
+    writes = register_writes(node, rule)
     if rule.next != path.mode.name or writes is None:
         return None
     if not all(name in carried for name in rule.takes):
         return None
     heads = _changes_of_heads(node, path, carried)
     registers = {r.name: Change.FIXED for r in node.registers if r.shape == ()}
-    counters = {name: by for name, w in writes.items() if (by := _increment(w)) is not None}
+    counters = {name: by for name, w in writes.items() if (by := increment(w)) is not None}
     registers |= dict.fromkeys(counters, Change.LINEAR)
     sequential: frozenset[str] = frozenset()
     while True:
@@ -277,7 +277,7 @@ def _burst(
     return burst if _is_sound(burst) and _takes_values(burst, node) else None
 
 
-def _writes(node: Machine, rule: Rule) -> dict[str, RegisterWrite] | None:
+def register_writes(node: Machine, rule: Rule) -> dict[str, RegisterWrite] | None:
     """The register writes of a rule; ``None`` if there are others than of scalars, once each."""
     scalars = {r.name for r in node.registers if r.shape == ()}
     found = [s for s in rule.body if isinstance(s, RegisterWrite)]
@@ -286,7 +286,7 @@ def _writes(node: Machine, rule: Rule) -> dict[str, RegisterWrite] | None:
     return writes if fits and all(w.condition is None for w in found) else None
 
 
-def _increment(write: RegisterWrite) -> int | None:
+def increment(write: RegisterWrite) -> int | None:
     """The constant that a write adds to its register."""
     match write.value:
         case Apply(
@@ -432,12 +432,19 @@ def _takes_values(burst: Burst, node: Machine) -> bool:
 
     Other tokens hardly ever follow one another, and are no reason for more code.
     """
-    heads = (head for head in node.heads if head.channel in burst.path.rule.takes)
-    tags = {head.tag: const(VALUE, INT32) for head in heads if head.tag is not None}
+    conditions = (one for _, level in burst.conditions for one in level)
+    return may_hold(conditions, node, burst.path.rule.takes, VALUE)
+
+
+def may_hold(
+    conditions: Iterable[Condition], node: Machine, takes: Container[str], tag: int
+) -> bool:
+    """Whether conditions may hold if all tokens that are taken have this tag."""
+    heads = (head for head in node.heads if head.channel in takes)
+    tags = {head.tag: const(tag, INT32) for head in heads if head.tag is not None}
     return not any(
         isinstance(known := simplify(_substituted(part, tags)), Const) and known.value is not holds
-        for _, level in burst.conditions
-        for condition, holds in level
+        for condition, holds in conditions
         for part in (conjuncts(condition) if holds else (condition,))
     )
 

@@ -6,23 +6,30 @@ another one, so each lane of a vector can make one: it holds a token of every in
 that each rule would send are computed and selected.  Unlike a burst (see ``spans``), a vector of
 firings needs no repetition, and rows may be as short as they like.
 
+A firing may also count, as that of a scanner does: its register is known in each lane.  Points are
+added to a sorted memory one after the other, but all are known at once.
+
 The firings of a vector are those before the first lane for which no such rule holds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from t2s.core.expr import Apply, Broadcast, Expr, Local, Select
 from t2s.core.ops import C_FUNCTIONS
 from t2s.core.types import INT32, Kind, Type
 from t2s.core.walk import children, walk
-from t2s.graph.body import Let, Load, by_lanes
+from t2s.graph.body import Let, Load, RegisterWrite, by_lanes
 from t2s.graph.graph import Channel, Graph, TensorRole
-from t2s.graph.nodes import Choice, Machine, Mode, Path, Rule
+from t2s.graph.nodes import VALUE, Choice, Machine, MemoryAdd, Mode, Path, Rule
+from t2s.simulator.values.spans import Condition, increment, may_hold, register_writes
 
 LANES = 8
+
+END_OF_ROW = 1
+"""The tag of the lowest stop."""
 
 _MOST_RULES = 8
 _MOST_LOADS = 2
@@ -37,11 +44,19 @@ class VectorRules:
     ----------
     codes: the position of each rule in ``Machine.paths``, by name.
     takes, puts: the channels of which each of them takes a token, and into which it puts one.
+    go_on: whether they go on where a row ends, so that all lanes fire as a rule.
+    counters: registers that each firing increments, with the increment.
+    memory: the sorted memory that some of them add a point to.
+    interrupted: whether tokens may call for other rules that lead back to the mode.
     """
 
     codes: Mapping[str, int]
     takes: tuple[str, ...]
     puts: tuple[str, ...]
+    go_on: bool
+    counters: Mapping[str, int]
+    memory: str | None
+    interrupted: bool
 
     def among(self, choice: Choice) -> bool:
         """Whether an alternative has such a rule."""
@@ -51,34 +66,83 @@ class VectorRules:
 
 
 def vector_rules(graph: Graph, node: Machine, mode: Mode) -> VectorRules | None:
-    """The rules of a mode that lead back to it, if all of these fire in vectors."""
+    """The rules of a mode that lead back to it and fire in vectors, if some do."""
     numbered = list(enumerate(node.paths()))
-    paths = {
+    repeated = {
         code: path
         for code, path in numbered
         if path.mode.name == mode.name and path.rule.next == mode.name
     }
+    paths = _alike(repeated)
     if not 0 < len(paths) <= _MOST_RULES:
         return None
     first, *others = (path.rule for path in paths.values())
     takes, puts = first.takes, tuple(put.channel for put in first.puts)
     channels = [graph.channel(name) for name in (*takes, *puts)]
-    loads = {s.target for p in paths.values() for s in p.statements if isinstance(s, Load)}
+    statements = [s for path in paths.values() for s in path.statements]
+    loads = {s.target for s in statements if isinstance(s, Load)}
+    memories = {s.memory for s in statements if isinstance(s, MemoryAdd)}
+    counters = _counters(node, first)
     fits = (
-        0 < len(takes) == len(set(takes))
-        and len(puts) == len(set(puts)) > 0
+        0 < len(channels) == len({*takes, *puts})
         and all(set(rule.takes) == set(takes) for rule in others)
         and all(sorted(put.channel for put in rule.puts) == sorted(puts) for rule in others)
         and all(set(path.needs) == set(takes) for path in paths.values())
         and all(map(_has_vectors, channels))
         and len(loads) <= _MOST_LOADS
-        and all(_fits(graph, node, path, takes) for path in paths.values())
+        and len(memories) <= 1
+        and counters is not None
+        and all(_counters(node, rule) == counters for rule in others)
+        and all(_fits(graph, node, path, takes, counters) for path in paths.values())
     )
-    if not fits:
+    if not fits or counters is None or not _may_take(node, paths.values(), VALUE):
         return None
     return VectorRules(
-        codes={path.rule.name: code for code, path in paths.items()}, takes=takes, puts=puts
+        codes={path.rule.name: code for code, path in paths.items()},
+        takes=takes,
+        puts=puts,
+        go_on=bool(takes) and _may_take(node, paths.values(), END_OF_ROW),
+        counters=counters,
+        memory=next(iter(memories), None),
+        interrupted=len(paths) < len(repeated) and bool(takes),
     )
+
+
+def _alike(paths: Mapping[int, Path]) -> dict[int, Path]:
+    """The rules that take and put the same, of those that do so in different ways.
+
+    Those that take no tokens come first: nothing but registers decides about them.  Else those that
+    take most do, as where all coordinates of a join are the same.
+    """
+    classes: dict[tuple[frozenset[str], frozenset[str]], dict[int, Path]] = {}
+    for code, path in paths.items():
+        puts = frozenset(put.channel for put in path.rule.puts)
+        classes.setdefault((frozenset(path.rule.takes), puts), {})[code] = path
+    if not classes:
+        return {}
+    counting = [one for one in classes if not one[0]]
+    return classes[max(counting or classes, key=lambda one: (len(one[0]), len(one[1])))]
+
+
+def _counters(node: Machine, rule: Rule) -> Mapping[str, int] | None:
+    """The increments of registers; ``None`` if there are other writes."""
+    writes = register_writes(node, rule)
+    if writes is None:
+        return None
+    increments = {name: by for name, w in writes.items() if (by := increment(w)) is not None}
+    return increments if len(increments) == len(writes) else None
+
+
+def _may_take(node: Machine, paths: Iterable[Path], tag: int) -> bool:
+    """Whether one of these rules may be taken for tokens with a tag, as far as tags tell."""
+    return any(may_hold(_conditions(path), node, path.rule.takes, tag) for path in paths)
+
+
+def _conditions(path: Path) -> Iterator[Condition]:
+    """The conditions on the way to a rule."""
+    for choice in _alternatives(path):
+        if choice.when is not None:
+            yield choice.when, choice in path.choices
 
 
 def _has_vectors(channel: Channel) -> bool:
@@ -89,11 +153,24 @@ def _has_vectors(channel: Channel) -> bool:
     )
 
 
-def _fits(graph: Graph, node: Machine, path: Path, takes: tuple[str, ...]) -> bool:
+def _fits(
+    graph: Graph, node: Machine, path: Path, takes: tuple[str, ...], counters: Iterable[str]
+) -> bool:
     """Whether the way to a rule, and its statements, can be computed for several tokens at once."""
-    varied = varied_heads(node, takes)
+    varied = varied_heads(node, takes).union(counters)
+    adds = 0
     for statement in path.statements:
         match statement:
+            case RegisterWrite():
+                continue
+            case MemoryAdd(keys=keys, value=value):
+                adds += 1
+                parts = (*keys, value)
+                if adds > 1 or any(part.type.is_bool for part in parts):
+                    return False
+                if not all(has_lanes(part, varies_with(varied)) for part in parts):
+                    return False
+                continue
             case Let(target=target, value=value):
                 if not has_lanes(value, varies_with(varied)):
                     return False

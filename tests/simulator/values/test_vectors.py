@@ -42,6 +42,13 @@ def short_rows(type: type[np.generic] = np.float64) -> tuple[sparse.Kernel, dict
     return sparse.compile(parsed, "reorder(i,k,j)"), inputs
 
 
+def begins_with(expected: np.ndarray, values: np.ndarray) -> None:
+    """Zeros at the end are not written."""
+    begin, rest = np.split(expected.reshape(-1), [len(values)])
+    np.testing.assert_array_equal(values, begin)
+    assert not rest.any()
+
+
 def in_vectors(graph: Graph) -> dict[str, set[str]]:
     """The rules that fire in vectors, by machine."""
     return {
@@ -69,7 +76,48 @@ def test_machines_that_make_a_token_of_one_fire_in_vectors() -> None:
     assert found["load_W"] == {"load", "stop", "missing"}
     assert found["multiply"] == {"compute", "stop"}
     assert found["reduce_k_deal"] == {"pass0", "pass1"}
-    assert {"intersect_k", "reduce_k"}.isdisjoint(found)
+    assert found["intersect_k"] == {"match", "pass_stop"}
+
+
+def test_scanners_count_in_vectors_and_reducers_add_all_points_of_one() -> None:
+    """A repeater of values, too, but not the beginning of its row: no value is taken there."""
+    kernel, inputs = short_rows()
+    (run, _) = both(kernel, inputs)
+    found = in_vectors(run.program.graph)
+    assert found["scan_W_j"] == {"next"}
+    assert found["reduce_k"] == {"add", "nothing", "inner_stop"}
+    assert found["repeat_X_j"] == {"again"}
+
+
+@pytest.mark.parametrize("lengths", [(40, 0, 1, 7, 8, 9, 16, 17), (3,) * 9, (1, 0, 1, 2), (25,)])
+def test_rows_of_given_lengths(lengths: tuple[int, ...]) -> None:
+    """The entries of the last ones lie at the end of their tensor."""
+    columns = 50
+    generator = np.random.default_rng(3)
+    chosen = [np.sort(generator.choice(columns, n, replace=False)) for n in lengths]
+    ends = np.cumsum([0, *lengths])
+    data = generator.integers(-9, 9, ends[-1]) / 4
+    shape = (len(lengths), columns)
+    W = scipy.sparse.csr_matrix((data, np.concatenate(chosen), ends), shape)
+    X = generator.integers(-9, 9, (30, len(lengths))) / 4
+    kernel = sparse.compile(sparse.parse("Y(i,j) = X(i,k)*W(k,j)", {"W": "ds"}), "reorder(i,k,j)")
+    found, expected = both(kernel, {"X": X, "W": W})
+    same(found, expected)
+    (values,) = found.outputs.values()
+    begins_with(X @ W.toarray(), values)
+
+
+@pytest.mark.parametrize("formats", ["dss", "dds"])
+def test_points_of_two_coordinates(formats: str) -> None:
+    """Both coordinates share a word; the points are old after the first rows, or never."""
+    generator = np.random.default_rng(5)
+    T = generator.integers(-9, 9, (6, 4, 12)) * (generator.random((6, 4, 12)) < 0.4) / 4
+    X = generator.integers(-9, 9, (20, 6)) / 4
+    parsed = sparse.parse("Y(i,j,l) = X(i,k)*T(k,j,l)", {"T": formats})
+    found, expected = both(sparse.compile(parsed, "reorder(i,k,j,l)"), {"X": X, "T": T})
+    same(found, expected)
+    (values,) = found.outputs.values()
+    begins_with(np.einsum("ik,kjl->ijl", X, T), values)
 
 
 def test_vectors_are_more_code_of_the_same_machines() -> None:
