@@ -17,10 +17,10 @@ from t2s.simulator.report.counters import FOREVER, Tally
 from t2s.simulator.times.rounds import rounds_of, without_rounds
 from t2s.simulator.times.runs import RunTimes, runs_of, worthwhile_runs
 
-MOST_KEPT = 1 << 29
+MOST_KEPT = 1 << 28
 """Bytes of a trace that is kept."""
 
-WINDOW = 1 << 28
+WINDOW = 1 << 26
 """Bytes of the parts of a trace that is not."""
 
 
