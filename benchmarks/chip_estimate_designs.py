@@ -162,43 +162,6 @@ def squared_distances(points: int, dimensions: int, pes: int) -> Func:
     return y.bound(i, 0, points).split(i, i, ii, pes).reorder(ii, k, i).unroll(ii)
 
 
-DRAWN: Mapping[str, Callable[[], Func]] = MappingProxyType(
-    {
-        "sum of vectors": lambda: add(96, 2),
-        "sum of vectors, 3 PEs int8": lambda: add(21, 3, 8),
-        "scaled by 10": lambda: scaled(50, 10),
-        "scaled by -77 int32": lambda: scaled(1000, -77, 32),
-        "leaky rectifier": lambda: leaky(64, 4),
-        "clamped": lambda: clamped(100),
-        "smoothed": lambda: smoothed(60),
-        "sobel": lambda: sobel(7, 11),
-        "dot product": lambda: dot(1000),
-        "sums in turn": lambda: sums_in_turn(16, 9, 4),
-        "sums in turn, 2 PEs int16": lambda: sums_in_turn(10, 33, 2, 16),
-        "gemm 2x3, depth 8": lambda: deep_gemm(2, 3, 20, 8),
-        "outer product": lambda: outer(5, 17),
-        "blend": lambda: blend(40, 2),
-        "absolute differences": lambda: differences(6, 25, 3),
-        "mixed bits": lambda: mixed_bits(77),
-        "two filters": lambda: two_filters(45),
-        "fixed filter": lambda: fixed_filter(90),
-        "squared distances": lambda: squared_distances(8, 5, 4),
-        "gemm 2x3 int32": lambda: known.gemm(2, 3, 9, 32),
-        "gemm 6x1 int16": lambda: known.gemm(6, 1, 7),
-        "tiled gemm 3x3 int16": lambda: known.tiled_gemm(3, 2, 10, 16),
-        "matrix-vector 6 PEs int16": lambda: known.matrix_vector(24, 10, 6, 16),
-        "FIR 9 taps": lambda: known.fir(9, 33),
-        "convolution 3x3 int16": lambda: known.convolution(2, 3, 7, 3, 16),
-        "reduction tree of 16 lanes": lambda: known.reduction_tree(16, 2, 64),
-        "sums of rows, 8 lanes int8": lambda: known.sums_of_rows(8, 5, 40, 8),
-        "largest of 6 rows int32": lambda: known.largest(6, 50, 32),
-        "rows of stencils int8": lambda: known.rows_of_stencils(3, 11, 8),
-    }
-)
-"""Designs after whose measurements the rules of the estimate were made, with those of
-``chip_designs``."""
-
-
 def gray(length: int, pes: int) -> Func:
     """An image in shades of gray, of three with 8 bits."""
     r, g, b = (ImageParam(UInt(8), 1, name=name) for name in "rgb")
@@ -248,8 +211,37 @@ def transposed(rows: int, columns: int, pes: int) -> Func:
     return y.bound(i, 0, columns).bound(j, 0, rows).split(j, j, jj, pes).unroll(jj)
 
 
-CHECKED: Mapping[str, Callable[[], Func]] = MappingProxyType(
+DRAWN: Mapping[str, Callable[[], Func]] = MappingProxyType(
     {
+        "sum of vectors": lambda: add(96, 2),
+        "sum of vectors, 3 PEs int8": lambda: add(21, 3, 8),
+        "scaled by 10": lambda: scaled(50, 10),
+        "scaled by -77 int32": lambda: scaled(1000, -77, 32),
+        "leaky rectifier": lambda: leaky(64, 4),
+        "clamped": lambda: clamped(100),
+        "smoothed": lambda: smoothed(60),
+        "sobel": lambda: sobel(7, 11),
+        "dot product": lambda: dot(1000),
+        "sums in turn": lambda: sums_in_turn(16, 9, 4),
+        "sums in turn, 2 PEs int16": lambda: sums_in_turn(10, 33, 2, 16),
+        "gemm 2x3, depth 8": lambda: deep_gemm(2, 3, 20, 8),
+        "outer product": lambda: outer(5, 17),
+        "blend": lambda: blend(40, 2),
+        "absolute differences": lambda: differences(6, 25, 3),
+        "mixed bits": lambda: mixed_bits(77),
+        "two filters": lambda: two_filters(45),
+        "fixed filter": lambda: fixed_filter(90),
+        "squared distances": lambda: squared_distances(8, 5, 4),
+        "gemm 2x3 int32": lambda: known.gemm(2, 3, 9, 32),
+        "gemm 6x1 int16": lambda: known.gemm(6, 1, 7),
+        "tiled gemm 3x3 int16": lambda: known.tiled_gemm(3, 2, 10, 16),
+        "matrix-vector 6 PEs int16": lambda: known.matrix_vector(24, 10, 6, 16),
+        "FIR 9 taps": lambda: known.fir(9, 33),
+        "convolution 3x3 int16": lambda: known.convolution(2, 3, 7, 3, 16),
+        "reduction tree of 16 lanes": lambda: known.reduction_tree(16, 2, 64),
+        "sums of rows, 8 lanes int8": lambda: known.sums_of_rows(8, 5, 40, 8),
+        "largest of 6 rows int32": lambda: known.largest(6, 50, 32),
+        "rows of stencils int8": lambda: known.rows_of_stencils(3, 11, 8),
         "gemm 5x2 int8": lambda: known.gemm(5, 2, 33, 8),
         "gemm 6x6 int16": lambda: known.gemm(6, 6, 24),
         "gemm 3x3, depth 3": lambda: deep_gemm(3, 3, 12, 3),
@@ -267,6 +259,31 @@ CHECKED: Mapping[str, Callable[[], Func]] = MappingProxyType(
         "sums in turn, 3 PEs": lambda: sums_in_turn(21, 14, 3),
         "rectifier of 3 PEs int32": lambda: leaky(33, 3, 32),
         "stencil int8": lambda: known.stencil(9, 15, 8),
+        "above, 3 rows": lambda: above(3, 90),
+    }
+)
+"""Designs after whose measurements the rules of the estimate were made, with those of
+``chip_designs``."""
+
+CHECKED: Mapping[str, Callable[[], Func]] = MappingProxyType(
+    {
+        "sums of rows, 4 lanes int8": lambda: known.sums_of_rows(4, 6, 36, 8),
+        "sums of rows, 4 lanes int16": lambda: known.sums_of_rows(4, 5, 28, 16),
+        "sums of rows, 4 lanes int32": lambda: known.sums_of_rows(4, 4, 44, 32),
+        "sums of rows, 8 short rows int8": lambda: known.sums_of_rows(8, 3, 48, 8),
+        "sums of rows, 8 lanes int16": lambda: known.sums_of_rows(8, 7, 32, 16),
+        "sums of rows, 8 lanes int32": lambda: known.sums_of_rows(8, 5, 40, 32),
+        "sums of rows, 16 lanes int8": lambda: known.sums_of_rows(16, 4, 48, 8),
+        "sums of rows, 16 lanes int16": lambda: known.sums_of_rows(16, 3, 80, 16),
+        "sums of rows, 16 lanes int32": lambda: known.sums_of_rows(16, 6, 32, 32),
+        "transpose of 10x9": lambda: transposed(10, 9, 5),
+        "differences of 20 columns": lambda: differences(8, 20, 4),
+        "matrix-vector 7 PEs": lambda: known.matrix_vector(21, 13, 7),
+        "triangle of 20": lambda: lower_triangle(20, 4),
+        "stencil 7x12": lambda: known.stencil(7, 12),
+        "tiled gemm 2x4 int8": lambda: known.tiled_gemm(2, 4, 9, 8),
+        "reduction tree of 8 lanes int16": lambda: known.reduction_tree(8, 3, 24, 16),
+        "reduction tree of 16 lanes int16": lambda: known.reduction_tree(16, 2, 32, 16),
     }
 )
 """Designs that were measured after the rules were made, and had no part in them."""

@@ -18,7 +18,9 @@ from t2s.driver.synthesize import Chip, Verification
 def chip(
     file: DesignFile,
     func: FuncName = None,
-    board: Annotated[str | None, typer.Option(help="ulx3s, colorlight-i5 or tang-nano-20k")] = None,
+    board: Annotated[
+        str | None, typer.Option(help="ulx3s, colorlight-i5, tang-nano-20k or gatemate-evb")
+    ] = None,
     part: Annotated[
         str | None, typer.Option(help="ecp5-25k, ecp5-45k or ecp5-85k, without a board")
     ] = None,

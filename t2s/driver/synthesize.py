@@ -122,7 +122,7 @@ class Chip:
         rows = [
             ("LUTs", self.luts, part.luts),
             ("flip-flops", self.flip_flops, part.flip_flops),
-            ("multipliers", self.dsps, part.dsps),
+            *((("multipliers", self.dsps, part.dsps),) if part.dsps else ()),
             ("block RAMs", self.rams, part.rams),
         ]
         lines = [f"{self.name} on {part.name if self.board is None else self.board.description}"]
@@ -231,15 +231,16 @@ def synthesize(
 
     Parameters
     ----------
-    part: an FPGA, ``"ecp5-25k"``, ``"ecp5-45k"``, ``"ecp5-85k"`` or ``"gw2a-18"``; needed unless
-        ``board`` has one.  The last needs a board, since its tools place no pins by themselves.
+    part: an FPGA, ``"ecp5-25k"``, ``"ecp5-45k"``, ``"ecp5-85k"``, ``"gw2a-18"`` or ``"ccgm1a1"``;
+        needed unless ``board`` has one.  The last two need a board, since their tools place no pins
+        by themselves.
     inputs: what is in its memories; without, integers that are made up, always the same ones.
     memory: ``"bram"``, block RAM of the FPGA: a self test, which compares all results with those of
         the simulator and shows the cycles of its run; ``"wishbone"``, block RAM that a host
         fills and reads over a Wishbone bus, on which it starts the design, too; or
         ``"axi-stream"``, no memory but an AXI4-Stream for each load and store unit.
-    board: ``"ulx3s"``, ``"colorlight-i5"`` or ``"tang-nano-20k"``: pins, lights, a serial port, and
-        a bitstream.
+    board: ``"ulx3s"``, ``"colorlight-i5"``, ``"tang-nano-20k"`` or ``"gatemate-evb"``: pins, lights,
+        a serial port, and a bitstream.
     clock_mhz: what place and route aims for; 150 without.
     directory: the folder for all files; nothing is left there if a step fails.
     device: the latencies that the chip is built with; without, those of the device that is called
@@ -248,7 +249,8 @@ def synthesize(
     time_limit: seconds for each tool.
     progress: show the steps: ``True``, ``False``, or ``None`` for a terminal.
 
-    Needs the extra ``t2s-spatial[chips]``, and ``t2s-spatial[chips-gowin]`` for FPGAs of Gowin.
+    Needs the extra ``t2s-spatial[chips]``, ``t2s-spatial[chips-gowin]`` for FPGAs of Gowin, and
+    ``t2s-spatial[chips-gatemate]`` for those of Cologne Chip.
     Raises ``UserError`` for unknown names, ``UnsupportedError`` for what cannot be built and for a
     design that does not fit, and ``ChipError`` for a tool that is missing, fails, or is not done in
     time.

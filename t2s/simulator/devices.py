@@ -429,7 +429,7 @@ _ECP5_LATENCIES = {
 
 
 def _with_block_ram(
-    name: str, part: str, megahertz: int, dsp_blocks: int, ram_blocks: int, fabric: Fabric
+    name: str, part: str, megahertz: int, dsp_blocks: int | None, ram_blocks: int, fabric: Fabric
 ) -> Device:
     """An FPGA with its tensors in block RAM: latencies are the registers that a chip gets."""
     return Device(
@@ -464,6 +464,16 @@ def _gw2a_fabric() -> Fabric:
         logic_words=64,
         burst_words=0,
     )
+
+
+_GATEMATE_FABRIC = Fabric(
+    dsp_costs={},
+    fused=frozenset(),
+    ram_shapes=((512, 40), (1024, 20), (2048, 10), (4096, 5), (8192, 2), (16384, 1)),
+    logic_words=64,
+    burst_words=0,
+)
+"""GateMate: products are made of the cells of logic; a block is half of a memory of 40 Kbit."""
 
 
 _TINY_TAPEOUT = Device(
@@ -562,6 +572,7 @@ _ALL = (
     _ecp5(45, 72, 108),
     _ecp5(85, 156, 208),
     _with_block_ram("gw2a-18", "Gowin GW2AR-18", 50, 48, 46, _gw2a_fabric()),
+    _with_block_ram("ccgm1a1", "Cologne Chip GateMate CCGM1A1", 40, None, 64, _GATEMATE_FABRIC),
     *(_cgra(size) for size in (8, 16, 32)),
     _CAPSTAN,
     _TINY_TAPEOUT,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from t2s.backends.text.expressions import (
     Binary,
@@ -229,9 +230,10 @@ class ModuleCells:
                 if parameters["STAGES"] == 4:
                     self.flip_flops += parameters["LEFT"] + parameters["RIGHT"]
             case "accumulate":
-                terms = [self.bits(connections[name]) for name in ("sum", "value", "clear")]
-                found = [literal for term in terms for literal in term]
-                self.gates.end_chain(self.bits(connections["next"]), found)
+                words = [self.bits(connections[name]) for name in ("sum", "value")]
+                (clears,) = self.bits(connections["clear"])
+                columns = [(*bits, clears) for bits in zip(*words, strict=True)]
+                self.gates.end_chain(self.bits(connections["next"]), columns)
             case "delay":
                 self.roots += self.bits(connections["now"])
                 self.flip_flops += parameters["WIDTH"] * parameters["CYCLES"]
@@ -450,7 +452,8 @@ class ModuleCells:
                 by = self.constant(right)
                 if by is None:
                     raise NotCounted("a shift by a variable")
-                inner = self.word(left, width, signed, max(needed - by, 0))
+                # as long as without the shift: the same sum, shifted by less, is not another one
+                inner = self.word(left, width, signed, needed)
                 return ([ZERO] * by + inner)[:needed]
         own, sign = self.shape(expression)
         alone = self._alone(expression, own, sign, min(own, needed))
@@ -503,9 +506,6 @@ class ModuleCells:
         if len(terms) != 2:
             return False
         words = [word for word, _ in terms]
-        shifted = all(word[0] == ZERO and set(word) != {ZERO} for word in words)
-        if shifted and terms[0][1] != terms[1][1]:
-            return True
         return all(significant(word) < len(word) and word[-1] in self.repeated for word in words)
 
     def _product(self, left: Literals, right: Literals, needed: int) -> Literals:
@@ -584,12 +584,22 @@ class ModuleCells:
             case "!=":
                 return self.gates.equal(a, b) ^ 1
             case "<":
-                return self.gates.less(a, b, signed=signed)
+                return self._less(a, b, signed)
             case ">":
-                return self.gates.less(b, a, signed=signed)
+                return self._less(b, a, signed)
             case "<=":
-                return self.gates.less(b, a, signed=signed) ^ 1
-        return self.gates.less(a, b, signed=signed) ^ 1
+                return self._less(b, a, signed) ^ 1
+        return self._less(a, b, signed) ^ 1
+
+    def _less(self, left: Literals, right: Literals, signed: bool) -> int:
+        """A comparison, for which synthesis subtracts what came later from what came first.
+
+        The latter is the larger one if the difference is neither negative nor zero.
+        """
+        if _first(left) <= _first(right):
+            return self.gates.less(left, right, signed=signed)
+        smaller = self.gates.less(right, left, signed=signed)
+        return self.gates.both(smaller ^ 1, self.gates.equal(left, right) ^ 1)
 
     def _element(self, base: TargetExpression, index: TargetExpression) -> Literals:
         if isinstance(base, Name):
@@ -620,9 +630,9 @@ class ModuleCells:
         match name:
             case "minimum" | "maximum":
                 a, b = words
-                pair = (b, a) if name == "minimum" else (a, b)
-                smaller = self.gates.less(*pair, signed=signed, whole=True)
-                return [self.gates.choose(smaller, y, x) for x, y in zip(a, b, strict=True)]
+                smaller = self.gates.less(b, a, signed=signed, whole=True)
+                least, most = (b, a) if name == "minimum" else (a, b)
+                return [self.gates.choose(smaller, x, y) for x, y in zip(least, most, strict=True)]
             case "absolute":
                 (a,) = words
                 if not signed:
@@ -667,6 +677,11 @@ def _power_of_two(word: Literals) -> int | None:
     if set(word) <= {ZERO, ONE} and sum(word) == 1:
         return word.index(ONE)
     return None
+
+
+def _first(word: Literals) -> float:
+    """The node that was made first of those of a word; constants are after all of them."""
+    return min((bit >> 1 for bit in word if bit > ONE), default=inf)
 
 
 def _constant(value: int, width: int) -> Literals:

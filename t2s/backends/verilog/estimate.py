@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from types import MappingProxyType
 
 from t2s.backends.base import DeviceTimes
@@ -32,6 +33,9 @@ LIBRARIES: Mapping[str, Library] = MappingProxyType(
     {"ecp5": Library(shortest_chain=5, part_of_product=18)}
 )
 """The technologies whose cells are known."""
+
+_MOST_PLACES = 4
+"""PEs of a class that are counted each by itself, where they differ by their place alone."""
 
 _NS_OF_REGISTERS = 1.4
 _NS_OF_WIRES, _NS_OF_WIRES_PER_LUT = 5.2, 0.0002
@@ -128,15 +132,15 @@ class _Design:
         found: list[tuple[ModuleLogic, int]] = []
         counted: dict[str, Counted] = {}
         for module, of in zip(modules, array.classes, strict=True):
-            one = ModuleCells(module, self.library, _parameters_of_one(whole, module.name))
-            cells = one.count()
-            counted[module.name] = Counted(module=module, cells=cells)
-            found.append((cells, len(of.places)))
-            for sending in interface.sending:
-                word = cells.outputs.get(sending.value, ())
-                width = len(set(word) - {ZERO, ONE})
-                channel = sending.channel.name
-                self.widths[channel] = max(self.widths[channel], width)
+            for parameters, pes in _parameters(whole, module.name, len(of.places)):
+                cells = ModuleCells(module, self.library, parameters).count()
+                counted[module.name] = Counted(module=module, cells=cells)
+                found.append((cells, pes))
+                for sending in interface.sending:
+                    word = cells.outputs.get(sending.value, ())
+                    width = len(set(word) - {ZERO, ONE})
+                    channel = sending.channel.name
+                    self.widths[channel] = max(self.widths[channel], width)
         if any(isinstance(item, ast.AlwaysComb) for item in whole.items):
             found.append((ModuleCells(whole, self.library, {}, counted).count(), 1))
         return found
@@ -152,10 +156,22 @@ class _Design:
         return fifo_cells(self.widths[name], self.top.capacity(name), times.latency, late, fills)
 
 
-def _parameters_of_one(array: ast.HardwareModule, module: str) -> dict[str, int]:
-    """The parameters of the PE in the middle of those of a class."""
-    instances = [
-        item for item in array.items if isinstance(item, ast.Instance) and item.module == module
+def _parameters(
+    array: ast.HardwareModule, module: str, pes: int
+) -> list[tuple[Mapping[str, int], int]]:
+    """The parameters of some PEs of a class, and how many PEs each of them stands for.
+
+    A parameter is where the PE is in its array: what is computed from it differs from place to
+    place.
+    """
+    each = [
+        {name: int(value.text) for name, value in item.parameters if isinstance(value, Literal)}
+        for item in array.items
+        if isinstance(item, ast.Instance) and item.module == module
     ]
-    one = instances[len(instances) // 2]
-    return {name: int(value.text) for name, value in one.parameters if isinstance(value, Literal)}
+    if not any(each):
+        return [({}, pes)]
+    count = len(each)
+    groups = min(count, _MOST_PLACES)
+    ends = [count * group // groups for group in range(groups + 1)]
+    return [(each[(begin + end) // 2], end - begin) for begin, end in pairwise(ends)]

@@ -12,11 +12,21 @@ from math import ceil, log
 ZERO, ONE = 0, 1
 Literals = list[int]
 
+Place = int | tuple[int, int]
+"""A node, or a bit of a chain of carry cells: the number of the chain, and the bit."""
+
 LUT_INPUTS = 4
 """Of one look-up table."""
 
-LONG = 10
-"""Longer sums of sums are sped up by synthesis, which takes two tables a bit for it."""
+_NS_OF_FAST_TABLE, _NS_OF_FAST_CHAIN, _NS_OF_FAST_CARRY, _NS_OF_FAST_PRODUCT = 0.68, 1.0, 0.03, 1.9
+"""Nanoseconds as synthesis counts them, which knows little of wires: of a table, of a way through
+carry cells and of each bit of it, and of a multiplier without registers."""
+
+_NS_OF_SLOW = 3.5
+_TABLES_OF_SLOW = 1.6
+"""Where sums of sums take longer than that, synthesis shortens them and computes their bits several
+times over.  The number is that of sums of 5 to 16 words of 4 to 24 bits by themselves, for each
+table of the same sum as a tree of adders of three words."""
 
 NS_OF_TABLE, NS_OF_CHAIN, NS_OF_CARRY, NS_OF_PRODUCT = 1.5, 2.0, 0.035, 6.0
 """Nanoseconds with the wires to it: of a table, of a carry chain and of each of its bits, and of a
@@ -35,16 +45,16 @@ class Gates:
         """The literals that a node depends on; none for a constant and for what comes in."""
         self.choices: dict[int, tuple[int, int, int]] = {}
         """The condition and both values of a literal that a condition chooses."""
-        self.chains: dict[int, int] = {}
-        """The carry chain whose output a node is."""
+        self.chains: dict[int, tuple[int, int]] = {}
+        """The carry chain whose output a node is, and the bit of it."""
         self.delays: dict[int, float] = {}
         """When what comes from elsewhere is there, if not at the start of the cycle."""
-        self.chain_inputs: list[tuple[tuple[int, ...], int]] = []
-        """Of each chain: the literals that go in, and its length."""
+        self.chain_inputs: list[tuple[tuple[int, ...], ...]] = []
+        """Of each chain: the literals that go in, bit by bit."""
         self.late: set[int] = set()
         """Nodes that compare with a carry chain."""
-        self.deep: set[int] = set()
-        """Nodes that add up what others have added up."""
+        self.added: set[int] = set()
+        """Nodes that make two words of three in a sum."""
         self.wide: set[int] = set()
         """Nodes that choose by one of them."""
         self._known: dict[tuple[object, ...], int] = {}
@@ -151,17 +161,17 @@ class Gates:
             return [*passed, *(a if b == ZERO else b ^ 1 for a, b in zip(left, right, strict=True))]
         if set(right) <= {ZERO, ONE} and left[-1] == ZERO and not subtract:
             return [*passed, *self._raised(left, right)]
-        used = min(max(significant(left), significant(right)) + 1, length - low)
-        total = list(self._chain(left[:used], right[:used], subtract))
+        needed = needed_bits([(left, False), (right, subtract)])
+        total = self._total(left, right, subtract, needed)
         if right[0] == ONE:
             total[0] = left[0] ^ 1
-        return [*passed, *total, *([total[-1]] * (length - low - used))]
+        return [*passed, *total]
 
     def _raised(self, word: Literals, constant: Literals) -> Literals:
         """A positive number and a constant, above which there is a carry at most."""
         used = significant(word)
         low = [*constant[: used - 1], ZERO]
-        total = self._chain(word[:used], low, False)
+        total = self._chain(word[:used], low, False, used)
         if constant[0] == ONE:
             total = [word[0] ^ 1, *total[1:]]
         carry = total[-1]
@@ -194,12 +204,12 @@ class Gates:
                 return self.add(constant, word, subtract=True)
             case [(first, False), (second, minus)] if not number:
                 return self.add(first, second, subtract=minus)
+        needed = needed_bits(terms)
         waiting = [[bit ^ minus for bit in word] for word, minus in words]
         number = (number + sum(minus for _, minus in words)) % (1 << length)
         if number:
             waiting.append([number >> at & 1 for at in range(length)])
         waiting = _packed(waiting)
-        deep = False
         while len(waiting) > 2:
             a, b, c = waiting[:3]
             half = [self.differs(x, y) for x, y in zip(a, b, strict=True)]
@@ -207,41 +217,46 @@ class Gates:
             carry = [
                 self.choose(h, z, x) for h, x, z in zip(half[:-1], a[:-1], c[:-1], strict=True)
             ]
-            if deep and significant(total) > LONG:
-                self.deep.update(bit >> 1 for bit in (*total, *carry))
-            deep = True
+            self.added.update(bit >> 1 for bit in (*half, *total, *carry))
             waiting = [*waiting[3:], total, [ZERO, *carry]]
         if not waiting:
             return [ZERO] * length
         if len(waiting) == 1:
             return waiting[0]
         first, second = waiting
-        used = min(max(significant(first), significant(second)) + 1, length)
-        total = self._chain(first[:used], second[:used], False)
-        return [*total, *([total[-1]] * (length - used))]
+        return self._total(first, second, False, needed)
 
-    def _chain(self, left: Literals, right: Literals, subtract: bool) -> Literals:
-        if len(left) < self.shortest_chain:
+    def _total(
+        self, left: Literals, right: Literals, subtract: bool, needed: tuple[int, bool]
+    ) -> Literals:
+        """The sum of two words, of which some bits are needed, and maybe a sign above them."""
+        used, signed = needed
+        total = self._chain(left, right, subtract, used)
+        return [*total, *([total[-1] if signed else ZERO] * (len(left) - used))]
+
+    def _chain(self, left: Literals, right: Literals, subtract: bool, used: int) -> Literals:
+        """The lowest bits of the sum of two words.
+
+        Synthesis takes carry cells by the length that the words have, before it finds out which
+        bits are needed, and finds a sum of one bit and constants to be a table.
+        """
+        length = min(max(significant(left), significant(right)) + 1, len(left))
+        left, right = left[:used], right[:used]
+        if length < self.shortest_chain or len({bit >> 1 for bit in (*left, *right)} - {ZERO}) < 2:
             return self._small_sum(left, right, subtract)
         key = ("add", subtract, *left, *right)
         if key not in self._sums:
-            self._sums[key] = self.chain((*left, *right), len(left), len(left))
-        return self._sums[key]
+            self._sums[key] = self.incoming(len(left))
+            self.end_chain(self._sums[key], list(zip(left, right, strict=True)))
+        return list(self._sums[key])
 
-    def chain(self, inputs: Sequence[int], length: int, outputs: int) -> Literals:
-        """A new chain of carry cells, with outputs that no look-up table computes."""
-        found = self.incoming(outputs)
-        self._begin_chain(found, inputs, length)
-        return found
-
-    def end_chain(self, outputs: Literals, inputs: Sequence[int]) -> None:
-        """Say that signals come out of a chain of carry cells, as long as they are many."""
-        self._begin_chain(outputs, inputs, len(outputs))
-
-    def _begin_chain(self, outputs: Literals, inputs: Sequence[int], length: int) -> None:
-        number = len(self.chain_inputs)
-        self.chain_inputs.append((tuple(inputs), length))
-        self.chains.update((literal >> 1, number) for literal in outputs)
+    def end_chain(self, outputs: Literals, inputs: Sequence[tuple[int, ...]]) -> None:
+        """Say that signals come out of a chain of carry cells, the last ones of its bits."""
+        number, first = len(self.chain_inputs), len(inputs) - len(outputs)
+        self.chain_inputs.append(tuple(inputs))
+        self.chains.update(
+            (literal >> 1, (number, first + at)) for at, literal in enumerate(outputs)
+        )
 
     def _small_sum(self, left: Literals, right: Literals, subtract: bool) -> Literals:
         carry, total = int(subtract), []
@@ -272,10 +287,11 @@ class Gates:
         low, chained = 0, used if whole else (used - 1) // 2 * 2
         while low < chained and ZERO == right[low]:
             low += 1
-        inputs = (*left[low:chained], *right[low:chained])
+        inputs = list(zip(left[low:chained], right[low:chained], strict=True))
         key = ("less", *inputs)
         if key not in self._sums:
-            self._sums[key] = self.chain(inputs, chained - low, 1)
+            self._sums[key] = self.incoming(1)
+            self.end_chain(self._sums[key], inputs)
         borrow = self._sums[key][0]
         found = self._compared(left[chained:], right[chained:], borrow, signed)
         constant = set(left) <= {ZERO, ONE} or set(right) <= {ZERO, ONE}
@@ -293,30 +309,71 @@ class Gates:
 
     # ----------------------------------------------------------------------------- look-up tables
 
-    def tables(self, roots: Iterable[int]) -> tuple[int, int]:
-        """How many look-up tables compute these literals, and the bits of the chains they need.
+    def tables(self, roots: Iterable[int]) -> tuple[float, int]:
+        """About how many look-up tables compute these literals, and how many carry cells.
 
-        Each gate takes those before it into its table as long as all inputs fit.
+        Each gate takes those before it into its table as long as all inputs fit.  A chain is as
+        long as to the last of its bits that is needed.
         """
-        cuts, tables, cells = self._cuts(), 0, 0
-        seen: set[int] = set()
-        chains: set[int] = set()
-        pending = [root >> 1 for root in roots]
-        while pending:
-            node = pending.pop()
-            if node in seen or not node:
-                continue
-            seen.add(node)
-            if self.inputs[node]:
-                tables += 3 if node in self.wide else 2 if node in self.deep else 1
-                pending.extend(cuts[node])
-            elif node in self.chains and self.chains[node] not in chains:
-                number = self.chains[node]
-                chains.add(number)
-                inputs, length = self.chain_inputs[number]
-                cells += (length + 1) // 2
-                pending.extend(literal >> 1 for literal in inputs)
-        return tables, cells
+        order = self._needed(roots, self._cuts())
+        before = dict(order)
+        arrivals: dict[Place, float] = {}
+        for place, inputs in order:
+            latest = max((arrivals.get(each, 0.0) for each in inputs), default=0.0)
+            arrivals[place] = latest + self._fast(place)
+        tails = dict.fromkeys(before, 0.0)
+        for place, inputs in reversed(order):
+            for each in inputs:
+                tails[each] = max(tails[each], tails[place] + self._fast(place))
+        tables = 0.0
+        lengths = [0] * len(self.chain_inputs)
+        for place in before:
+            if isinstance(place, tuple):
+                number, at = place
+                lengths[number] = max(lengths[number], at + 1)
+            elif self.inputs[place]:
+                slow = place in self.added and arrivals[place] + tails[place] > _NS_OF_SLOW
+                tables += 3 if place in self.wide else _TABLES_OF_SLOW if slow else 1
+        return tables, sum((length + 1) // 2 for length in lengths)
+
+    def _needed(
+        self, roots: Iterable[int], cuts: Sequence[frozenset[int]]
+    ) -> list[tuple[Place, list[Place]]]:
+        """What is needed for these literals, each with what it depends on, which comes before it.
+
+        A sum that goes into itself goes through a register.
+        """
+        order: list[tuple[Place, list[Place]]] = []
+        seen: set[Place] = set()
+        waiting: list[tuple[Place, bool]] = [(root >> 1, False) for root in roots]
+        while waiting:
+            place, entered = waiting.pop()
+            if entered:
+                order.append((place, self._before(place, cuts)))
+            elif place not in seen:
+                seen.add(place)
+                waiting.append((place, True))
+                waiting += [(each, False) for each in self._before(place, cuts)]
+        return order
+
+    def _before(self, place: Place, cuts: Sequence[frozenset[int]]) -> list[Place]:
+        if isinstance(place, tuple):
+            number, at = place
+            inputs: list[Place] = [literal >> 1 for literal in self.chain_inputs[number][at]]
+            return [(number, at - 1), *inputs] if at else inputs
+        if self.inputs[place]:
+            return [*cuts[place]]
+        return [self.chains[place]] if place in self.chains else []
+
+    def _fast(self, place: Place) -> float:
+        """What a place adds to a path, in ns, as synthesis sees it."""
+        if isinstance(place, tuple):
+            return _NS_OF_FAST_CARRY
+        if self.inputs[place]:
+            return _NS_OF_FAST_TABLE
+        if place in self.chains:
+            return _NS_OF_FAST_CHAIN
+        return _NS_OF_FAST_PRODUCT if place in self.delays else 0.0
 
     def slowest(self, roots: Iterable[int]) -> float:
         """The time in ns that the slowest of these literals takes, without that of registers.
@@ -331,14 +388,14 @@ class Gates:
 
         def start(leaf: int) -> float:
             """When a signal from elsewhere is there."""
-            number = self.chains.get(leaf)
-            if number is None:
+            if leaf not in self.chains:
                 return self.delays.get(leaf, 0.0)
+            number, _ = self.chains[leaf]
             if number not in starts:
                 starts[number] = 0.0  # a sum that goes into itself goes through a register
-                inputs, length = self.chain_inputs[number]
-                latest = max((arrival(literal) for literal in inputs), default=0.0)
-                starts[number] = latest + NS_OF_CHAIN + NS_OF_CARRY * length
+                inputs = self.chain_inputs[number]
+                latest = max((arrival(bit) for bits in inputs for bit in bits), default=0.0)
+                starts[number] = latest + NS_OF_CHAIN + NS_OF_CARRY * len(inputs)
             return starts[number]
 
         def arrival(literal: int) -> float:
@@ -405,3 +462,29 @@ def significant(word: Sequence[int]) -> int:
     while length > 1 and word[length - 1] == word[length - 2]:
         length -= 1
     return length
+
+
+def needed_bits(terms: Sequence[tuple[Literals, bool]]) -> tuple[int, bool]:
+    """The bits that a sum of words may have, and whether a sign is above them.
+
+    What is above them is zero otherwise.  A bit that several words have counts with all of its
+    places together: three times a number, as four times it less once it, is not negative.
+    """
+    length = len(terms[0][0])
+    least = most = 0
+    weights: dict[int, int] = {}
+    for word, minus in terms:
+        size = significant(word)
+        for at, bit in enumerate(word[:size]):
+            weight = -1 << at if (at == size - 1) != minus else 1 << at
+            if bit & 1:
+                least, most = least + weight, most + weight
+                weight = -weight
+            if bit > ONE:
+                weights[bit >> 1] = weights.get(bit >> 1, 0) + weight
+    for weight in weights.values():
+        least, most = least + min(weight, 0), most + max(weight, 0)
+    if 0 <= least and most < 1 << length:
+        return most.bit_length(), False
+    bits = max(most, ~least).bit_length() + 1
+    return min(bits, length), True

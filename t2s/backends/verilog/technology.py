@@ -53,8 +53,10 @@ ECP5 = Technology(
 
 GOWIN = Technology(name="gowin", models=("gowin_models.sv",))
 
+GATEMATE = Technology(name="gatemate")
+
 TECHNOLOGIES: Mapping[str, Technology] = MappingProxyType(
-    {technology.name: technology for technology in (ECP5, GOWIN, GENERIC)}
+    {technology.name: technology for technology in (ECP5, GOWIN, GATEMATE, GENERIC)}
 )
 
 

@@ -28,6 +28,14 @@ def lpf(pins: Pins, clock_mhz: float) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def ccf(pins: Pins, clock_mhz: float) -> str:
+    """Cologne Chip's constraints, which know of no clocks, nor of IO standards; the rest is out."""
+    (clock, at), *others = pins
+    lines = [f'Pin_in "{clock}" Loc = "{at.site}" | SCHMITT_TRIGGER=true;']
+    lines += [f'Pin_out "{name}" Loc = "{pin.site}";' for name, pin in others]
+    return "".join(f"{line}\n" for line in lines)
+
+
 def cst(pins: Pins, clock_mhz: float) -> str:
     """Gowin's physical constraints, which know of no clocks."""
     lines = []

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
 
-from t2s.backends.verilog.flow.constraints import Pins, cst, lpf
+from t2s.backends.verilog.flow.constraints import Pins, ccf, cst, lpf
 
 Counted = Mapping[str, Fraction]
 
@@ -116,4 +116,22 @@ GW2A = Family(
     dsps=_cells(MULT9X9=Fraction(1, 2), MULT18X18=1, MULT36X36=4),
     rams=_cells(BSRAM=1),
     caution="optimistic by about 20 %, and without the delays of multipliers",
+)
+
+GATEMATE = Family(
+    technology="gatemate",
+    synthesis="synth_gatemate -nomx8 -luttree",
+    models="gatemate/cells_sim.v",
+    placer="nextpnr-himbaechel-gatemate",
+    constraints=("board.ccf", ccf),
+    constrained=("--vopt", "ccf=board.ccf"),
+    unconstrained=None,
+    routed=("--vopt", "out=routed.txt"),
+    packer="gmpack",
+    packs=("routed.txt", BITSTREAM),
+    suffix=".bit",
+    luts=_cells(CPE_LT=1),
+    flip_flops=_cells(CPE_FF=1),
+    dsps=_cells(),
+    rams=_cells(RAM_HALF=1),
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from t2s.backends.verilog.flow.constraints import Pin
-from t2s.backends.verilog.flow.families import ECP5, GW2A, Family
+from t2s.backends.verilog.flow.families import ECP5, GATEMATE, GW2A, Family
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 
@@ -71,6 +71,15 @@ PARTS: Mapping[str, Part] = MappingProxyType(
                 rams=46,
                 options=("--device", "GW2AR-LV18QN88C8/I7", "--vopt", "family=GW2A-18C"),
                 packer_options=("-d", "GW2A-18C"),
+            ),
+            Part(
+                name="ccgm1a1",
+                family=GATEMATE,
+                luts=40_960,
+                flip_flops=40_960,
+                dsps=0,
+                rams=64,
+                options=("--device", "CCGM1A1"),
             ),
         )
     }
@@ -138,6 +147,17 @@ BOARDS: Mapping[str, Board] = MappingProxyType(
                 failed=Pin(site="16"),
                 lit_by=False,
                 transmit=Pin(site="69"),
+            ),
+            Board(
+                name="gatemate-evb",
+                description="GateMate evaluation board with a CCGM1A1",
+                part="ccgm1a1",
+                clock=Pin(site="IO_SB_A8"),
+                clock_mhz=10,
+                passed=Pin(site="IO_EB_B1"),
+                failed=Pin(site="IO_EB_B2"),
+                lit_by=False,
+                transmit=Pin(site="IO_NB_A1"),
             ),
         )
     }

@@ -61,6 +61,8 @@ TOOLS = {
             wheel="apycula",
             extra="chips-gowin",
         ),
+        _placer("nextpnr-himbaechel-gatemate", "nextpnr_himbaechel_gatemate", "chips-gatemate"),
+        _placer("gmpack", "nextpnr_himbaechel_gatemate", "chips-gatemate"),
     )
 }
 
