@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import t2s
 from t2s import Float, sparse
-from t2s.driver.equal_graphs import EqualGraphs
+from t2s.driver.equal_graphs import EqualGraphs, KnownRun, PlannedGroup
 from t2s.errors import UserError
+from t2s.graph.nameless import nameless_text
+from t2s.simulator.report.errors import CycleLimitError
 from t2s.sparse_repr import binding
+from t2s.sparse_repr.concrete.nameless import without_names
 from t2s.sparse_repr.notation.types import check_type
 from tests.models import MODELS
 
@@ -64,7 +68,7 @@ def all_run(
 ) -> Any:
     """The result of a program whose graphs all run."""
     with monkeypatch.context() as patched:
-        patched.setattr(EqualGraphs, "result_of", lambda *arguments: None)
+        patched.setattr(EqualGraphs, "add", lambda *arguments: None)
         return program.simulate(inputs)
 
 
@@ -176,6 +180,135 @@ def test_models_twice(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.cycles == every.cycles
     for tensor in every.tensors:
         np.testing.assert_allclose(result[tensor], every[tensor], rtol=1e-12, atol=1e-14)
+
+
+class Computed:
+    """Statements of which loops compute the values, by the tensors that they assign."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.names: list[str] = []
+        values_for = KnownRun.values_for
+
+        def computed(known: KnownRun, planned: PlannedGroup, values: Any) -> Any:
+            self.names.append(planned.name)
+            return values_for(known, planned, values)
+
+        monkeypatch.setattr(KnownRun, "values_for", computed)
+
+
+@pytest.mark.parametrize("fusion", ["none", "layer"])
+@pytest.mark.parametrize("make", [layers, attention])
+def test_cycles_compute_no_values_on_which_nothing_depends(
+    make: Any, fusion: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, inputs = make(5)
+    program = program.store(*(f"T{number}" for number in range(1, 5))).fuse(fusion)
+    expected = all_run(program, inputs, monkeypatch).cycles
+    computed = Computed(monkeypatch)
+    assert program.cycles(inputs) == expected
+    assert computed.names == []
+    assert program.simulate(inputs).cycles == expected
+    assert {"T2", "T5"} <= set(computed.names)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_values_that_decide_are_computed(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zeros of relu are not stored, so that the pattern of each layer depends on its values."""
+    program, inputs = layers(5)
+    formats = {name: "ds" for name in (*program.inputs, "T1", "T2", "T3", "T4") if name[0] in "WT"}
+    program = repeated(LAYER, 5, formats)
+    for number in range(1, 5):
+        program = program.schedule(f"T{number}", "drop_zeros()")
+    generator = np.random.default_rng(seed)
+    inputs = {name: generator.normal(size=value.shape) for name, value in inputs.items()}
+    inputs |= {f"W{n}": inputs[f"W{n}"] * (inputs["W1"] > 0) for n in range(1, 6)}
+    every = all_run(program, inputs, monkeypatch)
+    assert program.cycles(inputs) == every.cycles
+    result = program.simulate(inputs)
+    assert [run.cycles for run in result.runs] == [run.cycles for run in every.runs]
+    for name, value in every.tensors.items():
+        np.testing.assert_allclose(result[name], value.to_dense(), rtol=1e-12, atol=1e-14)
+
+
+def test_zeros_of_a_converted_tensor_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tensor in another order of levels has no zeros there, stored ones neither."""
+    text = "T{n}(i,j) = A{n}(i,k)*B(k,j)\nU{n}(j) = S(j,i)*T{n}(i,j)\n"
+    program = repeated(text, 3, {f"{t}{n}": "ss" for t in "TA" for n in (1, 2, 3)} | {"S": "ss"})
+    for number in range(1, 4):
+        program = program.schedule(f"U{number}", "reorder(j,i), transpose()")
+    a, signs = np.ones((6, 6)), np.array([1.0, -1] * 3)
+    b = signs[:, None] * np.ones(6)
+    inputs = {"A1": a, "A2": a * 3, "A3": a + np.eye(6), "B": b, "S": a}
+    every = all_run(program, inputs, monkeypatch)
+    counts = [run.cycles for run in every.runs]
+    assert counts[1] == counts[3] < counts[5]  # sums of as many 1 as -1 are 0
+    assert program.cycles(inputs) == every.cycles
+    result = program.simulate(inputs)
+    assert [run.cycles for run in result.runs] == counts
+    assert result.equal == {"T2": "T1", "U2": "U1", "T3": "T1"}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_names_carry_no_meaning(name: str) -> None:
+    """What ``cycles`` relies on: groups that are equal but for names have graphs that are, too."""
+    model, generator = MODELS[name](), np.random.default_rng(0)
+    words = re.findall(r"\b[A-Za-z]\w*\b(?!\()", model.text)
+    assigned = [line.split("(")[0].strip() for line in model.text.splitlines() if "=" in line]
+    taken = sorted({*words, *assigned, *model.inputs})
+    new = {old: f"{'abcxyz'[int(generator.integers(6))]}{n}" for n, old in enumerate(taken)}
+    text = re.sub(r"\b(" + "|".join(taken) + r")\b", lambda found: new[found[0]], model.text)
+    one = sparse.program(model.text, model.formats)
+    other = sparse.program(text, {new[tensor]: form for tensor, form in model.formats.items()})
+    renamed = {new[tensor]: value for tensor, value in model.inputs.items()}
+    for fusion in ("layer", "all"):
+        programs = one.fuse(fusion), other.fuse(fusion)
+        kinds = [list(map(without_names, p.design().groups_of_any_size)) for p in programs]
+        assert kinds[0] == kinds[1]
+        assert None not in kinds[0]
+        texts = [
+            [nameless_text(graph) for graphs in p.graphs(given).values() for graph in graphs]
+            for p, given in zip(programs, (model.inputs, renamed), strict=True)
+        ]
+        assert texts[0] == texts[1]
+
+
+def test_what_makes_groups_different() -> None:
+    def kinds(text: str, *schedules: tuple[str, str], formats: Any = None) -> list[Any]:
+        program = sparse.program(text, formats or {})
+        for name, schedule in schedules:
+            program = program.schedule(name, schedule)
+        return list(map(without_names, program.design().groups_of_any_size))
+
+    one, other = kinds("Y(i,j) = A(i,k)*B(k,j)\nZ(b,a) = C(b,c)*D(c,a)")
+    assert one == other
+    assert other.tensors == ("Z", "C", "D")
+    one, other = kinds("Y(i,j) = A(i,k)*B(k,j)\nZ(i,j) = A(i,k)*A(k,j)")
+    assert one != other
+    one, other = kinds("Y(i) = A(i)*1\nZ(i) = B(i)*1.0")
+    assert one != other
+    one, other = kinds("Y(i) = A(i)\nZ(i) = B(i)", formats={"A": "s"})
+    assert one != other
+    text = "Y(i,j) = A(i,k)*B(k,j)\nZ(j,i) = C(j,k)*D(k,i)"
+    one, other = kinds(text, ("Y", "reorder(i,k,j)"), ("Z", "reorder(j,k,i)"))
+    assert one == other
+    one, other = kinds(text, ("Y", "reorder(i,k,j)"), ("Z", "reorder(j,i,k) transpose(D)"))
+    assert one != other
+    assert kinds(text, ("Y", "split(i,a,b,2)"))[0] is None
+
+
+def test_what_a_limit_leaves_of_values() -> None:
+    program, inputs = layers(3)
+    total = program.cycles(inputs)
+    with pytest.raises(CycleLimitError) as caught:
+        t2s.cycles(program, inputs, max_cycles=total - 1)
+    done = caught.value.done  # type: ignore[attr-defined]
+    assert done["T1"].shape == (5, 6)
+    with pytest.raises(UserError, match="the values of T2 were not computed") as refused:
+        done["T2"]
+    assert "simulate computes all values" in str(refused.value)
+    with pytest.raises(CycleLimitError) as caught:
+        program.simulate(inputs, max_cycles=total - 1)
+    np.testing.assert_array_equal(caught.value.done["T2"], program.simulate(inputs)["T2"])  # type: ignore[attr-defined]
 
 
 def test_types_of_an_expression_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:

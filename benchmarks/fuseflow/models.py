@@ -42,7 +42,7 @@ KEPT = {16: 549, 32: 268, 64: 118}
 
 _FORMATS = {"A": "ss", "W1": "ss", "W2": "ss", "V1": "ss", "V2": "ss"}
 _FORMATS_OF_IMAGES = {"X": "ss", "We": "ss", "Wd": "ss"}
-_FORMATS_OF_DECODERS = {
+FORMATS_OF_DECODERS = {
     **{f"W{name}": "ddd:1,0,2" for name in "QKV"},
     "K": "ddd:1,2,0",
     "M": "ss",
@@ -133,7 +133,7 @@ attention needs all keys and values, so these are stored even where everything i
 """
 
 TEXTS = {"GCN": GCN, "GraphSAGE": GRAPHSAGE, "autoencoder": AUTOENCODER, "GPT-3": DECODER}
-_MODEL_FORMATS = {"autoencoder": _FORMATS_OF_IMAGES, "GPT-3": _FORMATS_OF_DECODERS}
+_MODEL_FORMATS = {"autoencoder": _FORMATS_OF_IMAGES, "GPT-3": FORMATS_OF_DECODERS}
 
 
 def program(model: str) -> sparse.Program:
@@ -157,7 +157,7 @@ def fused(model: str, fusion: str) -> sparse.Program:
 
 def attention(rows: int, heads: int) -> sparse.Program:
     """The attention of a decoder in one graph, with lanes for its rows and for its heads."""
-    formats = {name: _FORMATS_OF_DECODERS[name] for name in ("K", "M", "PM")}
+    formats = {name: FORMATS_OF_DECODERS[name] for name in ("K", "M", "PM")}
     made = sparse.program(ATTENTION, formats=formats)
     for name, order in ORDERS_OF_ATTENTION.items():
         made = made.schedule(name, f"reorder({order})")

@@ -246,6 +246,12 @@ class Compiled:
         chosen = self._variant(stored_temporaries(variant, binding, apart))
         return chosen if looks_up_more(chosen.program, usual.program) else usual
 
+    @property
+    def is_chosen_by_values(self) -> bool:
+        """Whether values of the inputs say which kernel is run, and not their patterns alone."""
+        temporaries = any(o.roomy or o.padded or o.rows for o in self.program.workspaces)
+        return temporaries or bool(self.program.rescans)
+
     def _variant(self, adapted: Adaptation) -> Compiled:
         if adapted not in self._variants:
             ring = self.assignment.semiring

@@ -135,6 +135,10 @@ class Design(ABC):
         """The device that the design runs on; ``UserError`` for one that it cannot run on."""
         return device
 
+    def without_values(self) -> Design:
+        """The design for a run of which only the times are asked."""
+        return self
+
     def with_small_joins(self) -> Design:
         """The design with binary joins only: larger ones do not fit into a cell."""
         return self

@@ -28,7 +28,7 @@ from t2s.driver.assignment_design import (
     given_in_memory,
 )
 from t2s.driver.design import Array, Design, Stages
-from t2s.driver.equal_graphs import EqualGraphs
+from t2s.driver.equal_graphs import EqualGraphs, KnownRun, PlannedGroup, planned_groups
 from t2s.driver.program_result import ProgramResult, StatementRun
 from t2s.graph.graph import UNBOUNDED, Graph
 from t2s.sparse_repr.binding import check_names, stored_places
@@ -68,6 +68,15 @@ from t2s.sparse_repr.tensors.tensor import (
     with_fill,
 )
 
+MOST_PLANS = 8
+"""Shapes of inputs for which the statements of a program are kept."""
+
+Shapes = tuple[tuple[str, tuple[int, ...]], ...]
+Sizes = dict[Shapes, tuple[Assignment, ...]]
+Plans = dict[
+    tuple[Shapes, tuple[PassOn, ...], tuple[tuple[str, Schedule], ...]], tuple[PlannedGroup, ...]
+]
+
 
 @dataclass(frozen=True)
 class ProgramDesign(Design):
@@ -75,7 +84,8 @@ class ProgramDesign(Design):
 
     ``schedules`` are those of statements, by the tensor that they assign, and ``passed`` the
     results that are not stored.  Kernels are compiled once for each group of statements, with the
-    extents that it needs as numbers.
+    extents that it needs as numbers.  If nobody asks for ``values``, those on which no times depend
+    are not computed.
     """
 
     program: StatementProgram
@@ -83,7 +93,10 @@ class ProgramDesign(Design):
     passed: tuple[PassOn, ...] = ()
     type: Type | None = None
     channels: Channels = field(default_factory=Channels)
+    values: bool = True
     kernels: dict[StatementGroup, Compiled] = field(default_factory=dict, repr=False, compare=False)
+    plans: Plans = field(default_factory=dict, repr=False, compare=False)
+    sizes: Sizes = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -99,6 +112,14 @@ class ProgramDesign(Design):
             for assignment in assignments
         ]
         return groups_of(statements, self.passed)
+
+    def sized(self, shapes: Shapes) -> tuple[Assignment, ...]:
+        """The assignments for inputs of these shapes."""
+        if shapes not in self.sizes:
+            while len(self.sizes) >= MOST_PLANS:
+                del self.sizes[next(iter(self.sizes))]
+            self.sizes[shapes] = sized_assignments(self.program, dict(shapes))
+        return self.sizes[shapes]
 
     @property
     def groups_of_any_size(self) -> tuple[StatementGroup, ...]:
@@ -144,20 +165,55 @@ class ProgramDesign(Design):
     def outputs_of(self, result: ProgramResult) -> dict[str, Array]:
         return {name: value.to_dense() for name, value in result.tensors.items()}
 
+    def without_values(self) -> ProgramDesign:
+        return replace(self, values=False)
+
     def stages(self, inputs: Mapping[str, Any] | None) -> Stages:
         """The stages of all graphs, each with the results of those before it."""
         run, equal = ProgramRun(self, inputs), EqualGraphs()
-        for group in self.groups(run.sized):
+        for planned in self._planned(run):
             try:
-                design, given = run.kernel(group)
-                result = equal.result_of(design, given)
-                if result is None:
-                    result = yield from design.stages(given, run.cycles)
-                    equal.add(group, design, given, result)
+                yield from self._run(planned, run, equal)
             except (UserError, KeyboardInterrupt) as error:
-                raise self._cut_short(error, group, run) from None
-            run.finish(group, result.tensor, result)
+                raise self._cut_short(error, planned.group, run) from None
         return run.result()
+
+    def _planned(self, run: ProgramRun) -> tuple[PlannedGroup, ...]:
+        key = run.shapes, self.passed, tuple(self.schedules.items())
+        if key not in self.plans:
+            while len(self.plans) >= MOST_PLANS:
+                del self.plans[next(iter(self.plans))]
+            self.plans[key] = planned_groups(self.groups(run.sized))
+        return self.plans[key]
+
+    def _run(self, planned: PlannedGroup, run: ProgramRun, equal: EqualGraphs) -> Stages:
+        """The stages of a group; none if those of an equal one tell its times."""
+        for known in equal.alike(planned, run.patterns):
+            yield from self._compute(run, known.deciding(planned))
+            if known.has_values_of(planned, run.known):
+                run.postpone(planned, known)
+                if self.values:
+                    yield from self._compute(run, [planned.name])
+                return
+        yield from self._compute(run, planned.reads)
+        design, given = run.kernel(planned.group)
+        result = equal.result_of(design, given)
+        if result is None:
+            result = yield from design.stages(given, run.cycles)
+            read = {name: run.known[name] for name in planned.reads}
+            equal.add(
+                KnownRun(planned=planned, design=design, given=given, read=read, result=result)
+            )
+        run.finish(planned.group, result.tensor, result)
+
+    def _compute(self, run: ProgramRun, names: Sequence[str]) -> Stages:
+        """Compute values that were postponed, and those that they depend on."""
+        for planned, known in run.postponed_for(names):
+            tensor = known.values_for(planned, run.known)
+            if tensor is None:  # loops store other elements, so its own graphs have to run
+                design, given = run.kernel(planned.group)
+                tensor = (yield from design.stages(given)).tensor
+            run.compute(planned, tensor)
 
     def _cut_short(
         self, error: BaseException, group: StatementGroup, run: ProgramRun
@@ -251,6 +307,8 @@ class CompiledProgram:
         self.schedules: Mapping[str, Schedule] = MappingProxyType(dict(schedules or {}))
         self.said, self.chosen = tuple(said), tuple(chosen)
         self._kernels: dict[StatementGroup, Compiled] = {}
+        self._plans: Plans = {}
+        self._sizes: Sizes = {}
 
     def design(
         self,
@@ -263,12 +321,31 @@ class CompiledProgram:
         """The program with a computation type and kind of channels, for all verbs of ``t2s``."""
         channels = Channels(capacity, latency, balance)
         return ProgramDesign(
-            self.program, self.schedules, (*self.said, *self.chosen), type, channels, self._kernels
+            self.program,
+            self.schedules,
+            (*self.said, *self.chosen),
+            type,
+            channels,
+            kernels=self._kernels,
+            plans=self._plans,
+            sizes=self._sizes,
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Postponed:
+    """A group whose values are not computed yet, the run that has its times, and its number."""
+
+    planned: PlannedGroup
+    known: KnownRun
+    number: int
+
+
 class ProgramRun:
-    """A run of a program: the tensors that are known so far."""
+    """A run of a program: the tensors that are known so far.
+
+    ``patterns`` has also those whose values are postponed, with NaN in their place.
+    """
 
     def __init__(self, design: ProgramDesign, inputs: Mapping[str, Any] | None) -> None:
         program = design.program
@@ -284,8 +361,8 @@ class ProgramRun:
         _check_inputs(program, given)
         self.design, self.program = design, program
         stored = {t.name: tensor(given[t.name]) for t in program.inputs}
-        shapes = {name: value.shape for name, value in stored.items()}
-        self.sized = sized_assignments(program, shapes)
+        self.shapes = tuple((name, value.shape) for name, value in stored.items())
+        self.sized = design.sized(self.shapes)
         self.known: dict[str, SparseTensor] = {}
         for declared in program.inputs:
             value, is_tensor = stored[declared.name], isinstance(given[declared.name], SparseTensor)
@@ -295,6 +372,8 @@ class ProgramRun:
             self.known[declared.name] = value.convert(declared.format)
         self.results: dict[str, SparseTensor] = {}
         self.runs: list[StatementRun] = []
+        self.patterns = dict(self.known)
+        self._postponed: dict[str, _Postponed] = {}
 
     def kernel(self, group: StatementGroup) -> tuple[AssignmentDesign, dict[str, SparseTensor]]:
         """The kernel of a group, and the tensors that it reads."""
@@ -342,10 +421,43 @@ class ProgramRun:
     ) -> None:
         """Store the result of a group; elements that it does not store are zero from now on."""
         name = group.last.name
-        self.known[name] = self.results[name] = with_fill(value, 0)
+        self.known[name] = self.results[name] = self.patterns[name] = with_fill(value, 0)
         if run is not None:
             statement = self.program.statement(name)
             self.runs.append(StatementRun(statement=statement, passed=group.passed, result=run))
+
+    def postpone(self, planned: PlannedGroup, known: KnownRun) -> None:
+        """End the run of a group that is equal to a known one, but for the values it stores."""
+        pattern = known.pattern()
+        self.patterns[planned.name] = with_fill(pattern, 0)
+        self._postponed[planned.name] = _Postponed(planned, known, len(self.runs))
+        statement = self.program.statement(planned.name)
+        result = known.result_for(planned, pattern)
+        passed = planned.group.passed
+        self.runs.append(StatementRun(statement=statement, passed=passed, result=result))
+
+    def postponed_for(self, names: Sequence[str]) -> list[tuple[PlannedGroup, KnownRun]]:
+        """The groups that compute what is postponed of some tensors, in order."""
+        found: dict[str, _Postponed] = {}
+        left = [name for name in names if name in self._postponed]
+        while left:
+            name = left.pop()
+            one = found[name] = self._postponed[name]
+            left += [
+                other
+                for other in one.planned.reads
+                if other in self._postponed and other not in found
+            ]
+        ordered = sorted(found.values(), key=lambda one: one.number)
+        return [(one.planned, one.known) for one in ordered]
+
+    def compute(self, planned: PlannedGroup, value: SparseTensor) -> None:
+        """Store values that were postponed."""
+        name = planned.name
+        number = self._postponed.pop(name).number
+        run = self.runs[number]
+        self.runs[number] = replace(run, result=replace(run.result, tensor=value))
+        self.known[name] = self.results[name] = self.patterns[name] = with_fill(value, 0)
 
     @property
     def cycles(self) -> int:

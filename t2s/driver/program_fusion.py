@@ -9,6 +9,7 @@ from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.driver.assignment_design import Compiled
 from t2s.sparse_repr.concrete.fusion import PassOn, StatementGroup, Way
+from t2s.sparse_repr.concrete.nameless import NamelessGroup, without_names
 
 
 class Fusion(Enum):
@@ -96,24 +97,42 @@ def chosen(
         Fusion.ALL: (Way.STREAM, Way.RECOMPUTE),
     }[wanted]
     found: list[PassOn] = []
+    fitting: dict[NamelessGroup, bool] = {}
     decided = {passing.tensor for passing in given}
     for name in reversed(results):
         if name in decided:
             continue
         for way in ways:
             passing = PassOn(tensor=name, way=way, location=location)
-            if _fits(grouped, [*given, *found, passing], name):
+            if _fits(grouped, [*given, *found, passing], name, fitting):
                 found.append(passing)
                 break
     return tuple(reversed(found))
 
 
-def _fits(grouped: Grouped, passed: Sequence[PassOn], name: str) -> bool:
-    """Whether the graphs that compute a result can be made."""
+def _fits(
+    grouped: Grouped, passed: Sequence[PassOn], name: str, fitting: dict[NamelessGroup, bool]
+) -> bool:
+    """Whether the graphs that compute a result can be made; ``fitting`` has those that are known.
+
+    The layers of a model have equal graphs, each of which is made once.
+    """
     try:
-        for group in grouped(passed):
-            if group.way_of(name) is not None:
-                Compiled.of_group(group)
+        groups = grouped(passed)
     except UserError:
         return False
-    return True
+    return all(_can_be_made(group, fitting) for group in groups if group.way_of(name) is not None)
+
+
+def _can_be_made(group: StatementGroup, fitting: dict[NamelessGroup, bool]) -> bool:
+    nameless = without_names(group)
+    if nameless in fitting:
+        return fitting[nameless]
+    try:
+        Compiled.of_group(group)
+        made = True
+    except UserError:
+        made = False
+    if nameless is not None:
+        fitting[nameless] = made
+    return made

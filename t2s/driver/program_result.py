@@ -72,6 +72,14 @@ class ProgramResult(NotebookDisplay):
         for run in self.runs:
             if name in (passing.tensor for passing in run.passed):
                 raise _not_stored(name, run)
+        if name not in self.tensors and any(run.name == name for run in self.runs):
+            raise UserError(
+                f"the values of {name} were not computed, as no cycle depends on them",
+                location=user_location(),
+                expected=f"one of {', '.join(self.tensors)}",
+                given=repr(name),
+                hint="simulate computes all values, and cycles those on which times depend",
+            )
         if name not in self.tensors:
             raise UserError(
                 f"no statement assigns {name}",

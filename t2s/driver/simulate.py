@@ -265,7 +265,7 @@ class _StagedRun:
         from t2s.simulator.run import simulate as simulate_graph
         from t2s.simulator.run import simulate_cycles
 
-        begun = self.design.begin(inputs)
+        begun = self.design.without_values().begin(inputs)
         target = device_for(self.design, options.device, options.memory)
         common: dict[str, Any] = {
             "device": target,

@@ -101,7 +101,7 @@ def bind(
     if type not in fitting:
         check_type(assignment, type)
         fitting.add(type)
-    given = {name: _typed(operand, type, name) for name, operand in given.items()}
+    given = {name: typed(operand, type, name) for name, operand in given.items()}
     if assignment.semiring.add is not Op.ADD:
         for name, operand in given.items():
             check_members(assignment.semiring, operand.values, name)
@@ -119,7 +119,8 @@ def bind(
     )
 
 
-def _typed(tensor: SparseTensor, type: Type, name: str) -> SparseTensor:
+def typed(tensor: SparseTensor, type: Type, name: str) -> SparseTensor:
+    """The tensor with values of a type.  Raises ``UserError`` for one that does not fit."""
     values = typed_values(tensor.values, type, name)
     if values is tensor.values:
         return tensor

@@ -138,6 +138,11 @@ class Format(Term):
         return not self.block and all(part == Part(mode=part.mode) for part in self.parts)
 
     @property
+    def is_array(self) -> bool:
+        """Whether it stores all elements and nothing else, as an array does."""
+        return self.plain and all(level.full for level in self.levels)
+
+    @property
     def lanes(self) -> int:
         """Elements of a value: those of a block, or 1."""
         return prod(self.block)

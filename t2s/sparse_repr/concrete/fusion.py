@@ -15,7 +15,7 @@ from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.core.walk import Term
 from t2s.sparse_repr.concrete.schedule import Schedule
-from t2s.sparse_repr.notation.ir import Assignment, accesses
+from t2s.sparse_repr.notation.ir import Assignment
 from t2s.sparse_repr.notation.legality import with_semiring
 from t2s.sparse_repr.semiring import Semiring
 
@@ -57,7 +57,7 @@ class ScheduledAssignment(Term):
     @property
     def reads(self) -> tuple[str, ...]:
         """The tensors that it reads."""
-        return tuple(dict.fromkeys(access.tensor for access in accesses(self.assignment.value)))
+        return tuple(dict.fromkeys(access.tensor for access in self.assignment.reads))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,28 +99,37 @@ def groups_of(
     streamed to several graphs.
     """
     by_name = {statement.name: statement for statement in statements}
+    reads = {statement.name: statement.reads for statement in statements}
+    place = {name: number for number, name in enumerate(by_name)}
     ways = {passing.tensor: passing for passing in passed if passing.way is not Way.STORE}
-    _check_passed(by_name, passed)
+    _check_passed(reads, by_name, passed)
     groups: list[StatementGroup] = []
+    homes: dict[str, list[StatementGroup]] = {name: [] for name in ways}
     for last in statements:
         if last.name in ways:
             continue
-        needed = {last.name}
-        for statement in reversed(statements):
-            if statement.name in needed:
-                needed |= {name for name in statement.reads if name in ways}
-        members = tuple(statement for statement in statements if statement.name in needed)
+        needed, left = {last.name}, [last.name]
+        while left:
+            more = {name for name in reads[left.pop()] if name in ways} - needed
+            needed |= more
+            left += more
+        members = [by_name[name] for name in sorted(needed, key=place.__getitem__)]
         inside = tuple(ways[member.name] for member in members if member is not last)
-        groups.append(StatementGroup(statements=members, passed=inside))
+        groups.append(StatementGroup(statements=tuple(members), passed=inside))
+        for passing in inside:
+            homes[passing.tensor].append(groups[-1])
     for passing in ways.values():
-        homes = [group for group in groups if group.way_of(passing.tensor) is not None]
-        if passing.way is Way.STREAM and len(homes) > 1:
-            raise _in_several_graphs(passing, homes)
+        if passing.way is Way.STREAM and len(homes[passing.tensor]) > 1:
+            raise _in_several_graphs(passing, homes[passing.tensor])
     return tuple(groups)
 
 
-def _check_passed(by_name: Mapping[str, ScheduledAssignment], passed: Sequence[PassOn]) -> None:
-    read = {name for statement in by_name.values() for name in statement.reads}
+def _check_passed(
+    reads: Mapping[str, Sequence[str]],
+    by_name: Mapping[str, ScheduledAssignment],
+    passed: Sequence[PassOn],
+) -> None:
+    read = {name for names in reads.values() for name in names}
     seen: dict[str, PassOn] = {}
     for passing in passed:
         name, verb = passing.tensor, passing.way.value

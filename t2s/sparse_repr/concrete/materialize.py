@@ -11,7 +11,12 @@ from t2s.sparse_repr.concrete.access import Stored
 from t2s.sparse_repr.concrete.ir import View
 from t2s.sparse_repr.formats import Format, Part, csf
 from t2s.sparse_repr.levels import Array, Compressed, Dense
-from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored, from_coordinates
+from t2s.sparse_repr.tensors.tensor import (
+    SparseTensor,
+    as_stored,
+    from_coordinates,
+    in_order_of,
+)
 
 
 def view_shape(view: View, shape: Sequence[int]) -> tuple[int, ...]:
@@ -27,6 +32,9 @@ def read_tensor_view(view: View, source: SparseTensor) -> SparseTensor:
     same = Format(levels=view.format.levels, parts=stored, block=source.format.block)
     if singles and same == source.format:
         return as_stored(shape, view.format, source.levels, source.values, fill=source.fill)
+    if source.format.is_array and view.format.is_array and _turns(view, len(source.shape)):
+        turned = in_order_of([part.mode for part in stored], source)
+        return as_stored(shape, view.format, ({},) * len(shape), turned, fill=source.fill)
     table, values = source.coordinates()
     in_view = values != source.fill
     columns: list[Array] = []
@@ -59,6 +67,10 @@ def written_tensor(
     """The user's result from the view that a stage wrote."""
     if shape == written.shape and format == written.format and _trivial(view):
         return as_stored(shape, format, written.levels, written.values, fill=written.fill)
+    if written.format.is_array and format.is_array and _turns(view, len(shape)):
+        modes = [parts[0].mode for parts in view.parts]
+        turned = in_order_of([modes.index(mode) for mode in format.modes], written)
+        return as_stored(shape, format, ({},) * len(shape), turned, fill=written.fill)
     table, values = written.coordinates()
     columns = source_coordinates(view, table, len(shape))
     inside = (columns < np.array(shape, np.int64)).all(axis=1)
@@ -72,6 +84,13 @@ def _stored(written: SparseTensor, values: Array) -> Array:
     levels = written.format.elements.levels
     in_blocks = bool(levels) and levels[-1].full
     return values != written.fill if in_blocks else np.ones(len(values), bool)
+
+
+def _turns(view: View, order: int) -> bool:
+    """Whether a view has the modes of a tensor of that order in another order."""
+    shown = [parts[0].mode for parts in view.parts]
+    whole = all(parts == (Part(mode=parts[0].mode),) for parts in view.parts)
+    return whole and sorted(shown) == list(range(order))
 
 
 def _trivial(view: View) -> bool:

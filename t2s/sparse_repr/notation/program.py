@@ -114,10 +114,11 @@ class StatementProgram(Term):
 
     def statement(self, name: str) -> Statement:
         """The statement that assigns a tensor; ``KeyError`` if none does."""
-        for statement in self.statements:
-            if statement.name == name:
-                return statement
-        raise KeyError(name)
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Statement]:
+        return {statement.name: statement for statement in self.statements}
 
 
 def make_program(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from t2s.core.errors import UserError
 from t2s.core.names import NameSupply
-from t2s.core.walk import Term, rewrite, walk
+from t2s.core.walk import Term, rewrite
 from t2s.sparse_repr.formats import dense
 from t2s.sparse_repr.notation.ir import (
     Access,
@@ -15,7 +15,6 @@ from t2s.sparse_repr.notation.ir import (
     Extent,
     Number,
     TensorDeclaration,
-    accesses,
 )
 from t2s.sparse_repr.notation.legality import extents_of
 from t2s.sparse_repr.notation.program import Statement, StatementProgram, print_statement
@@ -38,7 +37,7 @@ def sized_assignments(
         assignment = statement.assignment
         result = assignment.result
         declared = assignment.tensor(result.tensor)
-        on_the_right = {name for access in accesses(assignment.value) for name in access.variables}
+        on_the_right = {name for access in assignment.reads for name in access.variables}
         only_left = [name for name in result.variables if name not in on_the_right]
         if only_left and declared.shape is None:
             modes = [(result.tensor, mode) for mode in range(len(result.variables))]
@@ -55,13 +54,15 @@ def sized_assignments(
         def numbered(term: Term, extents: Mapping[str, int] = extents) -> Term | None:
             return Number(value=extents[term.variable]) if isinstance(term, Extent) else None
 
-        sized.append(replace(assignment, value=rewrite(assignment.value, numbered)))
+        value = rewrite(assignment.value, numbered)
+        same = value is assignment.value
+        sized.append(assignment if same else replace(assignment, value=value))
     return tuple(sized)
 
 
 def with_named_extents(assignment: Assignment) -> Assignment:
     """The assignment with every extent as a scalar tensor, for inputs of unknown sizes."""
-    extents = [term for term in walk(assignment.value) if isinstance(term, Extent)]
+    extents = [term for term in assignment.terms if isinstance(term, Extent)]
     if not extents:
         return assignment
     names = NameSupply(tensor.name for tensor in assignment.tensors)
@@ -107,7 +108,7 @@ def _extents_of_readers(
         for statement in program.statements:
             assignment = statement.assignment
             variables: dict[str, int] = {}
-            every = (assignment.result, *accesses(assignment.value))
+            every = (assignment.result, *assignment.reads)
             for access in every:
                 for mode, name in enumerate(access.variables):
                     if (access.tensor, mode) in known:

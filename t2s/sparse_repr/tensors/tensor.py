@@ -213,6 +213,9 @@ class SparseTensor(HasEntries, NotebookDisplay):
         format = as_format(format)
         if format == self.format:
             return self
+        if self.format.is_array and format.is_array and format.order == len(self.shape):
+            values = in_order_of(format.modes, self)
+            return as_stored(self.shape, format, self.levels, values, fill=self.fill)
         table, values = self._entries_as_stored()
         return from_coordinates(table, values, self.shape, format, fill=self.fill)
 
@@ -269,6 +272,14 @@ def as_stored(
     tensor.shape, tensor.format, tensor.levels = tuple(shape), format, tuple(levels)
     tensor.values, tensor.fill = values, fill
     return tensor
+
+
+def in_order_of(modes: Sequence[int], tensor: SparseTensor) -> Array:
+    """The values of a tensor whose levels are all dense, with its modes in another order."""
+    stored = tensor.format.modes
+    array = tensor.values.reshape([tensor.shape[mode] for mode in stored])
+    axes = [stored.index(mode) for mode in modes]
+    return np.ascontiguousarray(array.transpose(axes)).reshape(-1)
 
 
 def with_fill(tensor: SparseTensor, fill: float | int) -> SparseTensor:
