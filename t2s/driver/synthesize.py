@@ -239,8 +239,8 @@ def synthesize(
         the simulator and shows the cycles of its run; ``"wishbone"``, block RAM that a host
         fills and reads over a Wishbone bus, on which it starts the design, too; or
         ``"axi-stream"``, no memory but an AXI4-Stream for each load and store unit.
-    board: ``"ulx3s"``, ``"colorlight-i5"``, ``"tang-nano-20k"`` or ``"gatemate-evb"``: pins, lights,
-        a serial port, and a bitstream.
+    board: ``"ulx3s"``, ``"colorlight-i5"``, ``"tang-nano-20k"`` or ``"gatemate-evb"``: pins,
+        lights, a serial port, and a bitstream.
     clock_mhz: what place and route aims for; 150 without.
     directory: the folder for all files; nothing is left there if a step fails.
     device: the latencies that the chip is built with; without, those of the device that is called

@@ -114,6 +114,9 @@ def run_streams(
         if not trace.is_kept:
             applied = program.traced(trace)
             tally = windows.tally(applied)
+            limit = tally.cycles if limits.max_cycles is None else limits.max_cycles
+            if tally.cycles > limit:  # by the latency of the last store
+                return _given_up(program, limit, engine)
             return assemble(applied, tally, outputs, engine, kernel=BY_RUNS)
     elif not trace.is_kept:
         raise _not_kept(program)

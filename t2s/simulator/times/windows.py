@@ -43,6 +43,7 @@ class TimesInWindows:
         self._limit = FOREVER if max_cycles is None else max_cycles
         self._times: RunTimes | None = None
         self._known: list[Array | None] = []
+        # where a short run is cut, counters of that cycle are asked for, which needs all of it
         self._wanted = max_cycles is None or max_cycles > MOST_KEPT
         self._wanted &= not any(machine.endless for machine in program.graph.machines)
 
