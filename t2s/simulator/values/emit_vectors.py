@@ -58,7 +58,8 @@ _BYTE = integer_type(LANES)
 _MANY = 4
 """Firings that are worth a vector where other rules interrupt."""
 
-_LONGEST_WAIT = 64
+_SHORTEST_WAIT, _LONGEST_WAIT = 8, 64
+"""Single firings before another vector is tried there, and at first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +174,8 @@ class VectorEmitter:
             self._waits: Slot = self._builder.alloca(I64)
             self._left: Slot = self._builder.alloca(I64)
             if rules.interrupted:
-                self._builder.store(integer(1), self._waits)
-                self._builder.store(integer(0), self._left)
+                self._builder.store(integer(_SHORTEST_WAIT), self._waits)
+                self._builder.store(integer(_SHORTEST_WAIT), self._left)
             if rules.memory is not None:
                 self._builder.store(integer(0, _BYTE), self._new)
         self._leaves: list[_Leaf] = []
@@ -196,6 +197,8 @@ class VectorEmitter:
         """
         context, builder = self._context, self._builder
         self._wait_for_a_while(single)
+        for port in list(self._inputs.values())[:1]:  # machines are often visited for a few tokens
+            self._or_single(builder.icmp_signed(">", port.room(), integer(LANES)), single)
         ahead = space
         for port in (*self._inputs.values(), *self._outputs.values()):
             ahead = smaller(builder, ahead, port.ahead())
@@ -298,7 +301,7 @@ class VectorEmitter:
             many = builder.icmp_signed(">=", number, integer(_MANY, _BYTE))
             longer = builder.add(builder.load(self._waits, I64), builder.load(self._waits, I64))
             longer = smaller(builder, longer, integer(_LONGEST_WAIT))
-            builder.store(builder.select(many, integer(1), longer), self._waits)
+            builder.store(builder.select(many, integer(_SHORTEST_WAIT), longer), self._waits)
             builder.store(builder.select(many, integer(0), longer), self._left)
         self._or_single(some, single)
 
