@@ -19,6 +19,7 @@ from t2s.core.location import user_location
 from t2s.core.progress import ProgressBar
 from t2s.core.validate import as_int, checked_folder, checked_seconds
 from t2s.driver.chip_run import chip_run, chip_stage, megahertz, with_own_memory
+from t2s.driver.device_times import device_times
 from t2s.driver.machine_chip import MachineChip, check_capacities, check_inputs, machine_chip
 from t2s.graph.arrays import check_graph_inputs
 from t2s.graph.graph import Graph
@@ -106,7 +107,6 @@ class Chip:
     seconds: Mapping[str, float]
     directory: Path
     bitstream: Path | None
-    times: DeviceTimes
     time_limit: float
     machines: MachineChip
 
@@ -114,6 +114,11 @@ class Chip:
     def cycles(self) -> int:
         """Of the run, as the simulator counts them and the self test shows them."""
         return self.run.cycles
+
+    @cached_property
+    def times(self) -> DeviceTimes:
+        """The times that it is built with."""
+        return device_times(self.run.program)
 
     @property
     def meets_clock(self) -> bool:
@@ -360,7 +365,6 @@ def synthesize(
         seconds=built.seconds,
         directory=folder,
         bitstream=None if built.bitstream is None else folder / built.bitstream,
-        times=run.times,
         time_limit=time_limit,
         machines=machines,
     )
