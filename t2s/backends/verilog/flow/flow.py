@@ -181,10 +181,10 @@ def with_masters(
     """A design with masters of AXI4, and all files that it needs.
 
     Without ``bus_bits`` data are as wide as the words of the units, and 32 bits at least.  Raises
-    ``UnsupportedError`` for tensors that no master copies.
+    ``UnsupportedError`` for tensors that no master copies; ``check_memory`` is for the rest.
     """
     wide = narrowest_bus(graph) if bus_bits is None else bus_bits
-    if problems := [*unsupported(graph), *not_by_masters(graph, wide)]:
+    if problems := not_by_masters(graph, wide):
         raise refusal(NAME, graph, problems)
     made_of = find_technology(technology)
     mastered = axi_design(top_of(graph, times, made_of), times, parameters, wide)
