@@ -92,6 +92,7 @@ def random(graph: Any, bits: int) -> dict[str, np.ndarray]:
         (lambda: fir(5, 16, 16), 16, 5),
         (lambda: matrix_vector(4, 64, 4, 16), 16, 4),
     ],
+    ids=["int8", "int16", "int32", "FIR", "matrix-vector"],
 )
 def test_synthesis_and_netlist(
     make: Callable[[], t2s.Func], bits: int, multipliers: int, tmp_path: Path
