@@ -218,7 +218,8 @@ def test_unknown_device_and_engine(design: Path) -> None:
     assert refuses(design, "--device", "arria11") == (
         "error: unknown device arria11\n"
         "  expected: one of ideal, arria10, stratix10, alveo_u55c, aup_zu3, ecp5-25k, ecp5-45k, "
-        "ecp5-85k, gw2a-18, ccgm1a1, cgra8, cgra16, cgra32, capstan, tiny-tapeout, rtl-kernel\n"
+        "ecp5-85k, gw2a-18, ccgm1a1, xc7a35t, xc7a100t, cgra8, cgra16, cgra32, capstan, "
+        "tiny-tapeout, rtl-kernel\n"
     )
     assert refuses(design, "--engine", "fast") == (
         "error: unknown engine fast\n  expected: one of native, array, table, python\n"

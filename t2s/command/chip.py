@@ -80,7 +80,7 @@ def _record(chip: Chip, verified: Verification | None, file: str) -> dict[str, A
         "cells": dict(chip.cells),
         "clock_mhz": chip.clock_mhz,
         "fmax_mhz": chip.fmax_mhz,
-        "critical": str(chip.critical),
+        "critical": None if chip.critical is None else str(chip.critical),
         "cycles": chip.cycles,
         "seconds": dict(chip.seconds),
         "bitstream": None if chip.bitstream is None else str(chip.bitstream),

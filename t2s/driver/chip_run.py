@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,13 +30,16 @@ if TYPE_CHECKING:
 class ChipRun:
     """A run of a chip, as the simulator sees it.
 
-    ``arrays`` are inputs and results, by the user's names; ``times`` are those that the chip is
-    built with.
+    ``arrays`` are inputs and results, by the user's names.
     """
 
     simulated: SimResult
     arrays: Mapping[str, Any]
-    times: DeviceTimes
+
+    @cached_property
+    def times(self) -> DeviceTimes:
+        """The times that the chip is built with."""
+        return device_times(self.simulated.program)
 
     @property
     def parameters(self) -> Mapping[str, Array]:
@@ -68,11 +72,7 @@ def chip_run(stage: Stage, inputs: Mapping[str, Any] | None, device: Device) -> 
 
     given = made_up(stage.graph) if inputs is None else given_of(stage)
     simulated = simulate(stage.graph, given, device=device, progress=False)
-    return ChipRun(
-        simulated=simulated,
-        arrays={**given, **simulated.outputs},
-        times=device_times(simulated.program),
-    )
+    return ChipRun(simulated=simulated, arrays={**given, **simulated.outputs})
 
 
 def with_own_memory(device: Device) -> Device:

@@ -19,6 +19,7 @@ from t2s.core.location import user_location
 from t2s.core.progress import ProgressBar
 from t2s.core.validate import as_int, checked_folder, checked_seconds
 from t2s.driver.chip_run import chip_run, chip_stage, megahertz, with_own_memory
+from t2s.driver.device_times import device_times
 from t2s.driver.machine_chip import MachineChip, check_capacities, check_inputs, machine_chip
 from t2s.graph.arrays import check_graph_inputs
 from t2s.graph.graph import Graph
@@ -35,6 +36,11 @@ if TYPE_CHECKING:
 
 MEMORIES = ("bram", "wishbone", "axi-stream")
 _OF_HOSTS = {"wishbone": "a slave of a bus has", "axi-stream": "streams have"}
+
+_NOT_PLACED = (
+    "no tool of the flow places it; Vivado takes the SystemVerilog in the folder, and "
+    "t2s.chips.rtl_kernel makes a kernel"
+)
 
 _LEAST_SHARE = 0.75
 """What a design takes of an estimate of its logic at least."""
@@ -71,10 +77,11 @@ class Chip:
     ----------
     name, part, board: the design, the FPGA, and the board or ``None``.
     luts, flip_flops, dsps, rams: used of the FPGA after routing: LUTs of four inputs (with those of
-        carry chains and small memories), flip-flops, multipliers, block RAMs.
+        carry chains and small memories), flip-flops, multipliers, block RAMs.  Of a part of AMD,
+        which no tool of the flow places, after synthesis, and LUTs of six inputs.
     cells: cells after synthesis, by their kinds in the library of the vendor.
     clock_mhz, fmax_mhz: the clock that was asked for, and the fastest one that the tools promise.
-    critical: the path that limits it.
+    critical: the path that limits it.  Both are ``None`` for a part of AMD.
     run: a run of the self test, in the simulator.
     estimate: the logic and the clock of the design by itself, as ``t2s.resources`` has them; what
         is around it is not in them.  ``None`` where they are not estimated.
@@ -93,14 +100,13 @@ class Chip:
     rams: int
     cells: Mapping[str, int]
     clock_mhz: float
-    fmax_mhz: float
-    critical: CriticalPath
+    fmax_mhz: float | None
+    critical: CriticalPath | None
     run: SimResult
     estimate: ChipLogic | None
     seconds: Mapping[str, float]
     directory: Path
     bitstream: Path | None
-    times: DeviceTimes
     time_limit: float
     machines: MachineChip
 
@@ -109,13 +115,19 @@ class Chip:
         """Of the run, as the simulator counts them and the self test shows them."""
         return self.run.cycles
 
+    @cached_property
+    def times(self) -> DeviceTimes:
+        """The times that it is built with."""
+        return device_times(self.run.program)
+
     @property
     def meets_clock(self) -> bool:
         """Whether the tools promise the clock that was asked for."""
-        return self.fmax_mhz >= self.clock_mhz
+        return self.fmax_mhz is not None and self.fmax_mhz >= self.clock_mhz
 
     def __repr__(self) -> str:
-        return f"<Chip {self.name} on {self.part.name}: {self.fmax_mhz:.0f} MHz>"
+        clock = "not routed" if self.fmax_mhz is None else f"{self.fmax_mhz:.0f} MHz"
+        return f"<Chip {self.name} on {self.part.name}: {clock}>"
 
     def __str__(self) -> str:
         part = self.part
@@ -133,16 +145,21 @@ class Chip:
                 f"  estimate    {logic.lut_places:>8,} LUTs and {logic.flip_flops:,} flip-flops "
                 f"without what is around the design, {self.estimate.clock}"
             )
+        tools, critical = part.family.tools, self.critical
+        if tools is None or critical is None:
+            lines.append(f"  clock        unknown: {_NOT_PLACED}")
+            lines.append(f"  cycles      {self.cycles:>8,}")
+            return "\n".join(lines)
         met = "" if self.meets_clock else f", which misses {self.clock_mhz:g} MHz"
         lines.append(f"  clock       {self.fmax_mhz:>8.1f} MHz{met}")
-        if part.family.caution:
-            lines.append(f"    {part.family.caution}")
+        if tools.caution:
+            lines.append(f"    {tools.caution}")
         lines.append(f"  cycles      {self.cycles:>8,}")
-        lines.append(f"  slowest     {self.critical}")
+        lines.append(f"  slowest     {critical}")
         if not self.meets_clock:
-            if self.critical.location is not None:
-                lines.append(f"    --> {self.critical.location}")
-            lines.append(f"    {self.critical.advice}")
+            if critical.location is not None:
+                lines.append(f"    --> {critical.location}")
+            lines.append(f"    {critical.advice}")
         if self.bitstream is not None:
             lines.append(f"  bitstream   {self.bitstream}")
         return "\n".join(lines)
@@ -157,14 +174,16 @@ class Chip:
         from t2s.driver.page_writer import write_page
         from t2s.report.logic import RoutedChip
 
-        routed = RoutedChip(
-            estimate=self.estimate,
-            luts=self.luts,
-            flip_flops=self.flip_flops,
-            dsp_blocks=self.dsps,
-            ram_blocks=self.rams,
-            clock_mhz=self.fmax_mhz,
-        )
+        routed = None
+        if self.fmax_mhz is not None:
+            routed = RoutedChip(
+                estimate=self.estimate,
+                luts=self.luts,
+                flip_flops=self.flip_flops,
+                dsp_blocks=self.dsps,
+                ram_blocks=self.rams,
+                clock_mhz=self.fmax_mhz,
+            )
         return write_page(
             self.name, (self.run,), path, windows=windows, depths=depths, routed=routed
         )
@@ -231,9 +250,10 @@ def synthesize(
 
     Parameters
     ----------
-    part: an FPGA, ``"ecp5-25k"``, ``"ecp5-45k"``, ``"ecp5-85k"``, ``"gw2a-18"`` or ``"ccgm1a1"``;
-        needed unless ``board`` has one.  The last two need a board, since their tools place no pins
-        by themselves.
+    part: an FPGA, ``"ecp5-25k"``, ``"ecp5-45k"``, ``"ecp5-85k"``, ``"gw2a-18"``,
+        ``"ccgm1a1"``, ``"xc7a35t"`` or ``"xc7a100t"``; needed unless ``board`` has one.
+        ``gw2a-18`` and ``ccgm1a1`` need a board, since their tools place no pins by themselves; the
+        last two, of AMD, are synthesized only, without a clock and a bitstream.
     inputs: what is in its memories; without, integers that are made up, always the same ones.
     memory: ``"bram"``, block RAM of the FPGA: a self test, which compares all results with those of
         the simulator and shows the cycles of its run; ``"wishbone"``, block RAM that a host
@@ -258,6 +278,7 @@ def synthesize(
     from t2s.backends.verilog.flow.critical import critical_path
     from t2s.backends.verilog.flow.flow import ChipJob, Memory, build
     from t2s.backends.verilog.flow.parts import BOARDS
+    from t2s.backends.verilog.flow.routing import counted
     from t2s.driver.logic import logic_of
     from t2s.simulator.devices import DEVICES, find_device
     from t2s.simulator.program.build import build_program
@@ -282,7 +303,8 @@ def synthesize(
             "makes",
             given=f"board={board!r}",
         )
-    if on_board is None and fpga.family.unconstrained is None:
+    tools = fpga.family.tools
+    if on_board is None and tools is not None and tools.unconstrained is None:
         boards = ", ".join(each.name for each in BOARDS.values() if each.part == fpga.name)
         raise UserError(
             f"{fpga.name} takes pins for all ports, and a design alone has none",
@@ -322,27 +344,27 @@ def synthesize(
     )
     with _emptied(folder) as place, _Steps(progress) as steps:
         built = build(job, place, steps.begin)
-    routed = built.routed
+    routed, kinds = built.routed, fpga.family
+    used = built.cells if routed is None else routed.used
     return Chip(
         name=graph.name,
         graph=graph,
         device=target,
         part=fpga,
         board=on_board,
-        luts=routed.counted(fpga.family.luts),
-        flip_flops=routed.counted(fpga.family.flip_flops),
-        dsps=routed.counted(fpga.family.dsps),
-        rams=routed.counted(fpga.family.rams),
+        luts=counted(used, kinds.luts),
+        flip_flops=counted(used, kinds.flip_flops),
+        dsps=counted(used, kinds.dsps),
+        rams=counted(used, kinds.rams),
         cells=built.cells,
         clock_mhz=clock,
-        fmax_mhz=routed.fmax_mhz,
-        critical=critical_path(built.names, routed.slowest),
+        fmax_mhz=None if routed is None else routed.fmax_mhz,
+        critical=None if routed is None else critical_path(built.names, routed.slowest),
         run=run.simulated,
         estimate=logic,
         seconds=built.seconds,
         directory=folder,
         bitstream=None if built.bitstream is None else folder / built.bitstream,
-        times=run.times,
         time_limit=time_limit,
         machines=machines,
     )
@@ -415,13 +437,16 @@ def _check_fits(graph: Graph, device: Device, part: Part, logic: ChipLogic | Non
     for what, needed, there, hint in wanted:
         limit = getattr(part, there)
         if needed > limit:
-            larger = [p.name for p in PARTS.values() if getattr(p, there) >= needed]
+            enough = [p for p in PARTS.values() if getattr(p, there) >= needed]
+            # of the same family, or at least one that takes a bitstream
+            enough = [p for p in enough if p.family is part.family or p.family.tools is not None]
+            enough.sort(key=lambda p: p.family is not part.family)
             raise UnsupportedError(
                 f"{graph.name} needs {needed:,} {what}, and {part.name} has {limit:,}",
                 location=graph.location,
                 expected=f"at most {limit:,} {what}",
                 given=f"{needed:,}",
-                hint=f"{larger[0]} has enough" if larger else hint,
+                hint=f"{enough[0].name} has enough" if enough else hint,
             )
 
 

@@ -476,6 +476,20 @@ _GATEMATE_FABRIC = Fabric(
 """GateMate: products are made of the cells of logic; a block is half of a memory of 40 Kbit."""
 
 
+_XC7_FABRIC = Fabric(
+    dsp_costs={
+        (Op.MULTIPLY, kind(bits)): blocks
+        for bits, blocks in ((8, Fraction(1)), (16, Fraction(1)), (32, Fraction(3)))
+        for kind in (Int, UInt)
+    },
+    fused=frozenset(),
+    ram_shapes=((512, 72), (1024, 36), (2048, 18), (4096, 9), (8192, 4), (16384, 2), (32768, 1)),
+    logic_words=64,
+    burst_words=0,
+)
+"""Series 7: a DSP block is a 25 x 18 multiplier, a block of memory has 36 Kbit."""
+
+
 _TINY_TAPEOUT = Device(
     name="tiny-tapeout",
     description="a tile of Tiny Tapeout: standard cells at 50 MHz, and streams in place of memory",
@@ -573,6 +587,8 @@ _ALL = (
     _ecp5(85, 156, 208),
     _with_block_ram("gw2a-18", "Gowin GW2AR-18", 50, 48, 46, _gw2a_fabric()),
     _with_block_ram("ccgm1a1", "Cologne Chip GateMate CCGM1A1", 40, None, 64, _GATEMATE_FABRIC),
+    _with_block_ram("xc7a35t", "AMD Artix-7 35T", 150, 90, 50, _XC7_FABRIC),
+    _with_block_ram("xc7a100t", "AMD Artix-7 100T", 150, 240, 135, _XC7_FABRIC),
     *(_cgra(size) for size in (8, 16, 32)),
     _CAPSTAN,
     _TINY_TAPEOUT,

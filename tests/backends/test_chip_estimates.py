@@ -12,6 +12,7 @@ from benchmarks.chip_designs import DESIGNS, gemm
 from benchmarks.chip_estimate_designs import CHECKED, DRAWN
 from benchmarks.chip_estimates import DEVICE, PART, synthesized
 from t2s import Float, Func, ImageParam, Int, Var
+from t2s.backends.verilog.estimate import DesignLogic, clock_band
 from t2s.backends.verilog.fifo_cells import fifo_cells
 from t2s.backends.verilog.gates import ONE, ZERO, Gates, Literals, needed_bits
 from t2s.core.errors import UnsupportedError
@@ -252,6 +253,19 @@ def test_a_chain_is_as_long_as_to_the_last_bit_that_is_needed() -> None:
     total = gates.add(gates.incoming(32), gates.incoming(32))
     assert gates.tables(total[:9]) == (0, 5)
     assert gates.tables(total) == (0, 16)
+
+
+def test_the_band_of_the_clock() -> None:
+    """The slowest PE limits a small design, the wires between PEs one of many LUTs."""
+    for luts, slowest, period in (
+        (1_000, 8.0, 9.4),  # and 1.4 ns of registers
+        (1_000, 1.0, 5.2 + 0.2),
+        (20_000, 1.0, 5.2 + 4.0),
+    ):
+        nodes = {"a": Logic(luts=luts - 200), "b": Logic(carry_cells=70, small_rams=10)}
+        about, least, most = clock_band(DesignLogic(nodes=nodes, slowest=slowest))
+        assert about == pytest.approx(1000 / period)
+        assert (least, most) == pytest.approx((0.8 * about, 1.2 * about))
 
 
 def test_slow_sums_take_more_tables() -> None:

@@ -286,7 +286,7 @@ def test_what_has_no_self_test() -> None:
     total[i] = 0
     total[i] += A[i, k]
     scaled[i] = total[i] * 2
-    with pytest.raises(UserError, match="tensors that are stored and loaded again have no self"):
+    with pytest.raises(UserError, match="tensors that are stored and loaded again have no memory"):
         t2s.synthesize(scaled.bound(i, 0, 8), "ecp5-85k")
 
 

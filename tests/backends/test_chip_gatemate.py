@@ -33,7 +33,8 @@ needs_placer = pytest.mark.skipif(
 
 
 def test_pins() -> None:
-    name, written = GATEMATE.constraints
+    assert GATEMATE.tools is not None
+    name, written = GATEMATE.tools.constraints
     assert name == "board.ccf"
     assert written(pins_of(BOARDS[BOARD]), 10) == (
         'Pin_in "clock" Loc = "IO_SB_A8" | SCHMITT_TRIGGER=true;\n'

@@ -31,7 +31,8 @@ needs_placer = pytest.mark.skipif(
 
 
 def test_pins() -> None:
-    name, written = GW2A.constraints
+    assert GW2A.tools is not None
+    name, written = GW2A.tools.constraints
     assert name == "board.cst"
     assert written(pins_of(BOARDS["tang-nano-20k"]), 27) == "".join(
         f'IO_LOC "{port}" {site};\nIO_PORT "{port}" IO_TYPE=LVCMOS33;\n'

@@ -386,7 +386,9 @@ def test_an_unknown_technology() -> None:
     with pytest.raises(t2s.errors.UserError) as caught:
         find_technology("ecp6")
     assert str(caught.value) == (
-        "unknown technology 'ecp6'\n  expected: ecp5, gowin, gatemate, generic\n  given:    'ecp6'"
+        "unknown technology 'ecp6'\n"
+        "  expected: ecp5, gowin, gatemate, xc7, generic\n"
+        "  given:    'ecp6'"
     )
 
 

@@ -179,8 +179,8 @@ def test_unknown_device() -> None:
             unknown device
               --> t2s.cycles(graph, device="virtex")
               expected: one of ideal, arria10, stratix10, alveo_u55c, aup_zu3, ecp5-25k,
-                        ecp5-45k, ecp5-85k, gw2a-18, ccgm1a1, cgra8, cgra16, cgra32,
-                        capstan, tiny-tapeout, rtl-kernel, or a Device
+                        ecp5-45k, ecp5-85k, gw2a-18, ccgm1a1, xc7a35t, xc7a100t, cgra8,
+                        cgra16, cgra32, capstan, tiny-tapeout, rtl-kernel, or a Device
               given:    'virtex'
               hint:     dataclasses.replace(DEVICES['arria10'], clock_hz=...) describes a variant
             """):

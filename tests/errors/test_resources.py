@@ -19,7 +19,8 @@ def test_a_device_without_blocks() -> None:
             the device ideal has no DSP and RAM blocks to count
               --> t2s.resources(C, device="ideal")
               expected: one of arria10, stratix10, alveo_u55c, aup_zu3, ecp5-25k, ecp5-45k,
-                        ecp5-85k, gw2a-18, ccgm1a1, or a Device with a fabric
+                        ecp5-85k, gw2a-18, ccgm1a1, xc7a35t, xc7a100t, or a Device with a
+                        fabric
               given:    ideal
             """):
         t2s.resources(C, device="ideal")

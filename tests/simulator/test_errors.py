@@ -348,7 +348,8 @@ def test_unknown_device() -> None:
     text = text_of(lambda: simulate_cycles(chain(4), device="virtex2"))
     assert text.startswith("unknown device\n  --> ")
     names = "ideal, arria10, stratix10, alveo_u55c, aup_zu3, ecp5-25k, ecp5-45k, ecp5-85k, "
-    names += "gw2a-18, ccgm1a1, cgra8, cgra16, cgra32, capstan, tiny-tapeout, rtl-kernel"
+    names += "gw2a-18, ccgm1a1, xc7a35t, xc7a100t, cgra8, cgra16, cgra32, capstan, "
+    names += "tiny-tapeout, rtl-kernel"
     assert f"expected: one of {names}, or a Device\n  given:    'virtex2'" in text
 
 

@@ -55,8 +55,10 @@ GOWIN = Technology(name="gowin", models=("gowin_models.sv",))
 
 GATEMATE = Technology(name="gatemate")
 
+XC7 = Technology(name="xc7")
+
 TECHNOLOGIES: Mapping[str, Technology] = MappingProxyType(
-    {technology.name: technology for technology in (ECP5, GOWIN, GATEMATE, GENERIC)}
+    {technology.name: technology for technology in (ECP5, GOWIN, GATEMATE, XC7, GENERIC)}
 )
 
 

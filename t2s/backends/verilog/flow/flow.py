@@ -48,12 +48,12 @@ class Built:
     """What a flow has made, and how long each of its steps took.
 
     ``names`` are those of the design in the files, ``cells`` the numbers of cells after synthesis
-    by their kinds.
+    by their kinds.  ``routed`` is ``None`` where no tool places and routes.
     """
 
     names: Top
     cells: Mapping[str, int]
-    routed: Routed
+    routed: Routed | None
     bitstream: str | None
     seconds: Mapping[str, float]
 
@@ -130,7 +130,8 @@ def sources_of(job: ChipJob) -> Sources:
     read = tuple(files)
     files |= test.images
     if job.board is not None:
-        name, written = job.part.family.constraints
+        assert job.part.family.tools is not None, "a board is for an FPGA with tools"
+        name, written = job.part.family.tools.constraints
         files[name] = written(pins_of(job.board), job.board.clock_mhz)
     return Sources(names=top, top=module, read=read, files=files)
 
@@ -180,10 +181,10 @@ def with_masters(
     """A design with masters of AXI4, and all files that it needs.
 
     Without ``bus_bits`` data are as wide as the words of the units, and 32 bits at least.  Raises
-    ``UnsupportedError`` for tensors that no master copies.
+    ``UnsupportedError`` for tensors that no master copies; ``check_memory`` is for the rest.
     """
     wide = narrowest_bus(graph) if bus_bits is None else bus_bits
-    if problems := [*unsupported(graph), *not_by_masters(graph, wide)]:
+    if problems := not_by_masters(graph, wide):
         raise refusal(NAME, graph, problems)
     made_of = find_technology(technology)
     mastered = axi_design(top_of(graph, times, made_of), times, parameters, wide)
@@ -217,8 +218,8 @@ def with_pins(streamed: StreamedDesign) -> tuple[str, Mapping[str, str]]:
 
 def build(job: ChipJob, folder: Path, begin: Callable[[str], None]) -> Built:
     """Run the flow in a folder; ``begin`` hears of each step."""
-    family = job.part.family
-    check_tools(["yosys", family.placer, family.packer])
+    tools = job.part.family.tools
+    check_tools(["yosys"] if tools is None else ["yosys", tools.placer, tools.packer])
     seconds: dict[str, float] = {}
 
     def step(name: str) -> None:
@@ -231,22 +232,24 @@ def build(job: ChipJob, folder: Path, begin: Callable[[str], None]) -> Built:
     step("synthesis")
     run_yosys(synthesis_commands(job.part, sources), folder, job.time_limit)
     cells = _cells(json.loads(_json_of(folder / "cells.json")))
-    step("place and route")
-    routed = place_and_route(
-        job.part,
-        NETLIST,
-        folder,
-        pins=job.board is not None,
-        clock_mhz=job.clock_mhz,
-        seed=job.seed,
-        time_limit=job.time_limit,
-    )
-    bitstream = None
-    step("bitstream")
-    if job.board is not None:
-        bitstream = f"{identifier(job.graph.name)}{family.suffix}"
-        packed = [bitstream if each == BITSTREAM else each for each in family.packs]
-        run_tool(family.packer, [*job.part.packer_options, *packed], folder, job.time_limit)
+    routed, bitstream = None, None
+    if tools is not None:
+        step("place and route")
+        routed = place_and_route(
+            job.part,
+            tools,
+            NETLIST,
+            folder,
+            pins=job.board is not None,
+            clock_mhz=job.clock_mhz,
+            seed=job.seed,
+            time_limit=job.time_limit,
+        )
+        step("bitstream")
+        if job.board is not None:
+            bitstream = f"{identifier(job.graph.name)}{tools.suffix}"
+            packed = [bitstream if each == BITSTREAM else each for each in tools.packs]
+            run_tool(tools.packer, [*job.part.packer_options, *packed], folder, job.time_limit)
     ends = [*list(seconds.values())[1:], perf_counter()]
     taken = {name: end - begun for (name, begun), end in zip(seconds.items(), ends, strict=True)}
     return Built(

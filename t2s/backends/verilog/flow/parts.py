@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from t2s.backends.verilog.flow.constraints import Pin
-from t2s.backends.verilog.flow.families import ECP5, GATEMATE, GW2A, Family
+from t2s.backends.verilog.flow.families import ECP5, GATEMATE, GW2A, XC7, Family
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 
@@ -23,7 +23,8 @@ class Part:
     Attributes
     ----------
     family: what the tools have to know of it.
-    luts, flip_flops, dsps, rams: how many there are: LUTs of four inputs, multipliers, block RAMs.
+    luts, flip_flops, dsps, rams: how many there are: LUTs (of four inputs, of an AMD part of six),
+        flip-flops, multipliers, block RAMs.
     options: of the placer, for this part.
     packer_options: of the packer, for this part.
     """
@@ -55,6 +56,12 @@ def _ecp5(kilo_luts: int, luts: int, dsps: int, rams: int) -> Part:
     )
 
 
+def _xc7(name: str, luts: int, dsps: int, rams: int) -> Part:
+    return Part(
+        name=name, family=XC7, luts=luts, flip_flops=2 * luts, dsps=dsps, rams=rams, options=()
+    )
+
+
 PARTS: Mapping[str, Part] = MappingProxyType(
     {
         part.name: part
@@ -81,6 +88,8 @@ PARTS: Mapping[str, Part] = MappingProxyType(
                 rams=64,
                 options=("--device", "CCGM1A1"),
             ),
+            _xc7("xc7a35t", 20_800, 90, 50),
+            _xc7("xc7a100t", 63_400, 240, 135),
         )
     }
 )

@@ -9,7 +9,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from t2s.backends.verilog.flow.families import Counted
+from t2s.backends.verilog.flow.families import Counted, Tools
 from t2s.backends.verilog.flow.parts import Part
 from t2s.backends.verilog.flow.toolchain import run_tool
 
@@ -37,13 +37,15 @@ class Routed:
     used: Mapping[str, int]
     slowest: tuple[Hop, ...]
 
-    def counted(self, cells: Counted) -> int:
-        """How many of some kind of cell are used, as that kind is counted."""
-        return ceil(sum(self.used.get(name, 0) * weight for name, weight in cells.items()))
+
+def counted(used: Mapping[str, int], cells: Counted) -> int:
+    """How many of some kind of cell are used, as that kind is counted."""
+    return ceil(sum(used.get(name, 0) * weight for name, weight in cells.items()))
 
 
 def place_and_route(
     part: Part,
+    tools: Tools,
     netlist: str,
     folder: Path,
     *,
@@ -54,15 +56,14 @@ def place_and_route(
 ) -> Routed:
     """Place and route a netlist in a folder, which gets the result and ``report.json``.
 
-    ``pins`` says whether the file of constraints of the family is there.  A design that misses its
+    ``pins`` says whether the file of constraints is there.  A design that misses its
     clock is routed all the same.
     """
-    family = part.family
-    placed = family.constrained if pins else family.unconstrained or ()
-    arguments = [*part.options, "--json", netlist, *placed, *family.routed]
+    placed = tools.constrained if pins else tools.unconstrained or ()
+    arguments = [*part.options, "--json", netlist, *placed, *tools.routed]
     arguments += ["--report", "report.json", "--freq", f"{clock_mhz:g}", "--seed", str(seed)]
     arguments += ["--timing-allow-fail", "--quiet"]
-    run_tool(family.placer, arguments, folder, time_limit)
+    run_tool(tools.placer, arguments, folder, time_limit)
     return read_report(json.loads((folder / "report.json").read_text(encoding="utf-8")))
 
 

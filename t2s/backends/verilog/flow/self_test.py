@@ -68,9 +68,12 @@ def unsupported(graph: Graph, *, machines: bool = True) -> list[Unsupported]:
         if tensor.name in tables and tensor.name not in passed_on:
             continue
         if tensor.place is not MemorySpace.MEMORY or tensor.open:
-            why = "only tensors in memory whose size is known have block RAM in a self test"
+            why = "only tensors in memory whose size is known have a memory of a chip"
         elif tensor.name in passed_on:
-            why = "tensors that are stored and loaded again have no self test; stream() sends them"
+            why = (
+                "tensors that are stored and loaded again have no memory of a chip; stream() sends "
+                "them"
+            )
         else:
             continue
         problems.append(
