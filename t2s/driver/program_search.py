@@ -2,19 +2,16 @@
 
 A graph reads tensors that others store, whose values are known, so it is timed alone, and once for
 all programs that have it: the cycles of a program are the sum of its graphs'.  Decisions are taken
-from the last statement to the first one.  What is decided cuts the statements into parts that no
-graph can join any more, and no part takes fewer cycles than its busiest statement, if that is not
-recomputed in parts; so a decision is dropped once these add up to what was found.
+from the last statement to the first one, and dropped once no program with them is faster than what
+was found (``program_bound.py``).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import permutations
-from math import prod
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -25,17 +22,18 @@ from t2s.core.location import SourceLocation
 from t2s.core.names import counted
 from t2s.core.progress import ProgressBar
 from t2s.driver.assignment_design import Compiled
+from t2s.driver.program_bound import Choices, OrderedLoops, ProgramBounds
 from t2s.driver.program_design import CompiledProgram, ProgramRun
 from t2s.driver.program_fusion import Fusion, chosen
 from t2s.driver.simulate import cycles_within
 from t2s.driver.sparse_bound import Bounds
 from t2s.sparse_repr.concrete.fusion import PassOn, ScheduledAssignment, StatementGroup, Way
-from t2s.sparse_repr.concrete.ir import print_program
+from t2s.sparse_repr.concrete.ir import loops_of, print_program
 from t2s.sparse_repr.concrete.schedule import Schedule
 from t2s.sparse_repr.concrete.unsupported import refuse_blocks
 from t2s.sparse_repr.formats import csf
 from t2s.sparse_repr.notation.grouping import groupings
-from t2s.sparse_repr.notation.ir import Access, Assignment, accesses, all_variables
+from t2s.sparse_repr.notation.ir import Assignment, all_variables
 from t2s.sparse_repr.notation.legality import extents_of
 from t2s.sparse_repr.notation.program import StatementProgram
 from t2s.sparse_repr.tensors.tensor import SparseTensor, from_coordinates
@@ -160,9 +158,10 @@ def _result(program: ProgramT, shared: _Shared[ProgramT]) -> ProgramSearchResult
     bounds: dict[_Space[ProgramT], int] = {}
     least, interrupted = 0, False
     try:
-        if shared.over:
+        groupings = [*_groupings(program)]
+        if shared.over and groupings:
             raise _Stopped(0)
-        spaces = [own, *(_Space(one, lines, shared) for one, lines in _groupings(program))]
+        spaces = [own, *(_Space(one, lines, shared) for one, lines in groupings)]
         bounds |= {space: space.bound(_Decisions()) for space in spaces}
         least = min(bounds.values())
         for space in spaces:
@@ -244,7 +243,7 @@ class _Shared(Generic[ProgramT]):
     location: SourceLocation
     cycles: dict[_Key, int] = field(default_factory=dict)
     values: dict[_Key, SparseTensor] = field(default_factory=dict)
-    orders: dict[_Key, list[tuple[Schedule | None, int]]] = field(default_factory=dict)
+    orders: dict[_Key, list[OrderedLoops]] = field(default_factory=dict)
     best: tuple[int, _Space[ProgramT], _Decisions] | None = None
     timed: int = 0
     bounded: int = 0
@@ -279,13 +278,18 @@ class _Space(Generic[ProgramT]):
         self.base = base.design()
         self.run = self._interpreted()
         self.assignments = {one.result.tensor: one for one in self.run.sized}
-        self.orders = {name: self._orders(name) for name in self.user}
-        self.readers = {
-            name: [reader for reader in self.names if name in self.reads[reader]]
-            for name in self.names
+        self.bounds_alone = {
+            name: self._bounds_alone(one) for name, one in self.assignments.items()
         }
+        self.orders = {name: self._orders(name) for name in self.user}
+        self.bounds = ProgramBounds(
+            assignments=self.assignments,
+            known=self.run.known,
+            given=self.base.schedules,
+            orders=self.orders,
+            bounds=self.bounds_alone,
+        )
         self.legal: dict[StatementGroup, bool] = {}
-        self.all_read: dict[tuple[str, str], bool] = {}
 
     def _interpreted(self) -> ProgramRun:
         """All tensors by numpy, those of other groupings that are computed in the same way too."""
@@ -325,8 +329,10 @@ class _Space(Generic[ProgramT]):
         """Time the program that has the first choice everywhere."""
         decisions = _Decisions()
         for name in reversed(self.user):
+            if self.shared.over:
+                return
             choices = self._sorted_choices(decisions, name)
-            if not choices or self.shared.over or self.shared.is_beaten(choices[0][0]):
+            if not choices or self.shared.is_beaten(choices[0][0]):
                 return
             decisions = choices[0][1]
         self._timed(decisions)
@@ -340,6 +346,8 @@ class _Space(Generic[ProgramT]):
         if not left:
             self._timed(decisions)
             return
+        if self.shared.over:
+            raise _Stopped(self.bound(decisions))
         name, *others = left
         choices = self._sorted_choices(decisions, name)
         for number, (bound, choice) in enumerate(choices):
@@ -366,8 +374,8 @@ class _Space(Generic[ProgramT]):
     def _choices(self, decisions: _Decisions, name: str) -> Iterator[_Decisions]:
         """The orders of a statement, with its result passed on in each way that can be."""
         ways = (Way.STREAM, Way.STORE, Way.RECOMPUTE) if name in self.free else (Way.STORE,)
-        for schedule, _ in self.orders[name]:
-            schedules = dict(decisions.schedules)
+        for one in self.orders[name]:
+            schedule, schedules = one.schedule, dict(decisions.schedules)
             if schedule is not None:
                 schedules[name] = schedule
             for way in ways:
@@ -395,66 +403,14 @@ class _Space(Generic[ProgramT]):
 
     def bound(self, decisions: _Decisions) -> int:
         """No program with these decisions takes fewer cycles."""
-        ways = {passing.tensor: passing.way for passing in decisions.passed}
-        ways = dict.fromkeys(decisions.decided, Way.STORE) | ways
-        ways |= {passing.tensor: passing.way for passing in self.program.said}
-        joined = {name: name for name in self.names}
-
-        def root(name: str) -> str:
-            while joined[name] != name:
-                name = joined[name]
-            return name
-
-        for reader, names in self.reads.items():
-            for name in names:
-                if name in joined and ways.get(name) is not Way.STORE:
-                    joined[root(name)] = root(reader)
-        whole: dict[str, bool] = {}
-        busiest: dict[str, int] = {}
-        for name in reversed(self.names):
-            whole[name] = all(whole[reader] for reader in self.readers[name])
-            match ways.get(name):
-                case Way.STORE:
-                    whole[name] = True
-                case Way.RECOMPUTE | None:
-                    whole[name] &= all(map(partial(self._is_all_read, name), self.readers[name]))
-            least = self._least(name, decisions) if whole[name] else 0
-            busiest[root(name)] = max(busiest.get(root(name), 0), least)
-        return sum(busiest.values())
-
-    def _is_all_read(self, name: str, reader: str) -> bool:
-        """Whether a statement reads all of a result, so that nothing is saved by recomputing it."""
-        if (name, reader) not in self.all_read:
-            read = accesses(self.assignments[reader].value)
-            mine = [access for access in read if access.tensor == name]
-            others = [access for access in read if access.tensor != name]
-            self.all_read[name, reader] = all(
-                self._has_all(other, set(access.variables)) for access in mine for other in others
-            )
-        return self.all_read[name, reader]
-
-    def _has_all(self, access: Access, variables: set[str]) -> bool:
-        """Whether a tensor stores something at all coordinates of some of its variables."""
-        value = self.run.known[access.tensor]
-        modes = [at for at, variable in enumerate(access.variables) if variable in variables]
-        if not modes:
-            return True
-        entries = value.entries().modes
-        there = np.unique(np.stack([entries[at] for at in modes]), axis=1)
-        count: int = there.shape[1]
-        return count == prod(value.shape[at] for at in modes)
-
-    def _least(self, name: str, decisions: _Decisions) -> int:
-        if name not in self.orders:
-            return 0
-        wanted = decisions.schedules.get(name) if name in decisions.decided else None
-        return min(
-            bound
-            for schedule, bound in self.orders[name]
-            if name not in decisions.decided or schedule == wanted
+        ways = dict.fromkeys(decisions.decided, Way.STORE)
+        passed = (*decisions.passed, *self.program.said)
+        ways |= {passing.tensor: passing.way for passing in passed}
+        return self.bounds.of(
+            Choices(ways=ways, schedules=decisions.schedules, decided=decisions.decided)
         )
 
-    def _orders(self, name: str) -> list[tuple[Schedule | None, int]]:
+    def _orders(self, name: str) -> list[OrderedLoops]:
         """Orders of a statement's loops, with their least cycles; ``None`` is the usual one."""
         given = self.base.schedules.get(name)
         statement = ScheduledAssignment(
@@ -465,12 +421,9 @@ class _Space(Generic[ProgramT]):
             self.shared.orders[key] = self._bounded_orders(self.assignments[name], given)
         return self.shared.orders[key]
 
-    def _bounded_orders(
-        self, assignment: Assignment, given: Schedule | None
-    ) -> list[tuple[Schedule | None, int]]:
+    def _bounded_orders(self, assignment: Assignment, given: Schedule | None) -> list[OrderedLoops]:
         variables = all_variables(assignment)
-        least = self._least_alone(assignment)
-        found: list[tuple[Schedule | None, int]] = [(None, least(given))]
+        found = [self._ordered(assignment, given, scheduled=None)]
         if given is not None or len(variables) > MOST_VARIABLES:
             return found
         loops = {print_program(self._kernel_alone(assignment, None).program)}
@@ -481,26 +434,37 @@ class _Space(Generic[ProgramT]):
             except UserError:
                 continue  # a tensor is not stored in that order
             if text not in loops:
-                found.append((schedule, least(schedule)))
+                found.append(self._ordered(assignment, schedule, scheduled=schedule))
             loops.add(text)
         first, *others = found
-        return [first, *sorted(others, key=lambda item: item[1])][:MOST_ORDERS]
+        return [first, *sorted(others, key=lambda one: one.least)][:MOST_ORDERS]
+
+    def _ordered(
+        self, assignment: Assignment, schedule: Schedule | None, *, scheduled: Schedule | None
+    ) -> OrderedLoops:
+        """The loops of a statement alone, and what they take at least."""
+        kernel, name = self._kernel_alone(assignment, schedule), assignment.result.tensor
+        stages = kernel.program.stages
+        given = {access.tensor: self.run.known[access.tensor] for access in assignment.reads}
+        return OrderedLoops(
+            schedule=scheduled,
+            loops=loops_of(stages[0]) if len(stages) == 1 else None,
+            least=self.bounds_alone[name].of(kernel, given),
+        )
 
     def _kernel_alone(self, assignment: Assignment, schedule: Schedule | None) -> Compiled:
         statement = ScheduledAssignment(assignment=assignment, schedule=schedule or Schedule())
         return self.base.kernel(StatementGroup(statements=(statement,)))
 
-    def _least_alone(self, assignment: Assignment) -> Callable[[Schedule | None], int]:
-        """What a statement takes at least, also where zeros of what it reads are not sent."""
-        names = {access.tensor for access in accesses(assignment.value)}
-        given = {name: self.run.known[name] for name in sorted(names)}
+    def _bounds_alone(self, assignment: Assignment) -> Bounds:
+        """What counts for a statement, also where zeros of what it reads are not sent."""
+        given = {access.tensor: self.run.known[access.tensor] for access in assignment.reads}
         shapes = {name: value.shape for name, value in given.items()}
         entries = {
             name: _without_zeros(value) if name in self.reads else value
             for name, value in given.items()
         }
-        bounds = Bounds(inputs=entries, extents=extents_of(assignment, shapes))
-        return lambda schedule: bounds.of(self._kernel_alone(assignment, schedule), given)
+        return Bounds(inputs=entries, extents=extents_of(assignment, shapes))
 
     # graphs
 

@@ -9,7 +9,7 @@ Both numbers only depend on the order of the loops, so they are counted once for
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -27,8 +27,17 @@ from t2s.sparse_repr.concrete.ir import (
     result_of,
 )
 from t2s.sparse_repr.formats import Part
-from t2s.sparse_repr.notation.ir import Access, Combine, Expression, Negative, Unary
-from t2s.sparse_repr.tensors.tensor import SparseTensor
+from t2s.sparse_repr.notation.ir import (
+    Access,
+    Assignment,
+    Combine,
+    Expression,
+    Negative,
+    Over,
+    Sum,
+    Unary,
+)
+from t2s.sparse_repr.tensors.tensor import SparseTensor, from_coordinates
 
 MOST_TUPLES = 1 << 23
 """Loops with more iterations are not counted."""
@@ -58,6 +67,23 @@ class _Level:
     scanned: tuple[tuple[Access, int], ...]
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Taken:
+    """Coordinates of some modes of a result, a row for each of them; those of others are all."""
+
+    modes: tuple[int, ...]
+    coordinates: Indices
+
+    def as_entries(self, shape: Sequence[int]) -> SparseTensor:
+        """A tensor over these modes that has something where they are taken."""
+        extents = [shape[mode] for mode in self.modes]
+        return from_coordinates(self.coordinates, np.ones(len(self.coordinates)), extents)
+
+
+TAKEN = "#taken"
+"""The name of the coordinates that are taken, as a factor beside the tensors."""
+
+
 @dataclass(kw_only=True)
 class Bounds:
     """Bounds for kernels of one assignment on the same inputs."""
@@ -76,6 +102,40 @@ class Bounds:
             return 0
         program = kernel.for_inputs(stored).program
         return sum(self._of_stage(program, stage) for stage in program.stages)
+
+    def of_order(self, assignment: Assignment, order: Sequence[str] | None, taken: Taken) -> int:
+        """No loops in that order, or in any, compute in fewer cycles what is ``taken``.
+
+        Scanners of what is not taken are not counted, so that loops may find rows by address.
+        """
+        if not len(taken.coordinates):
+            return 0
+        variables = assignment.result.variables
+        own = self
+        among: tuple[Access, ...] = ()
+        if taken.modes:
+            entries = taken.as_entries([self.extents[name] for name in variables])
+            own = replace(self, inputs={**self.inputs, TAKEN: entries}, _levels={}, _trees={})
+            taken_at = tuple(variables[mode] for mode in taken.modes)
+            among = (Access(tensor=TAKEN, variables=taken_at),)
+        most = 0
+        for factors in _products(assignment.value):
+            term = (*dict.fromkeys(factors), *among)
+            names = dict.fromkeys(name for access in term for name in access.variables)
+            if (
+                len({access.tensor for access in factors}) < len(factors)
+                or any(len(set(access.variables)) < len(access.variables) for access in term)
+                or not names.keys() <= {*(order or names)}
+            ):
+                continue
+            loops = tuple(name for name in order or names if name in names)
+            fibers = 1
+            levels = own._levels_of(term, loops)
+            for number, level in enumerate(levels):
+                if order is not None or number == len(loops) - 1:
+                    most = max(most, level.iterations + (fibers if order is not None else 1))
+                fibers = level.iterations
+        return most
 
     def _of_stage(self, program: ConcreteProgram, stage: Statement) -> int:
         terms = _computed(stage, ())
@@ -238,7 +298,7 @@ def _products(value: Expression) -> list[tuple[Access, ...]]:
     match value:
         case Access():
             return [(value,)] if value.variables else [()]
-        case Negative(value=inner) | Unary(value=inner):
+        case Negative(value=inner) | Unary(value=inner) | Sum(value=inner) | Over(value=inner):
             return _products(inner)
         case Combine(operator=Op.MULTIPLY, left=left, right=right):
             return [(*a, *b) for a, b in product(_products(left), _products(right))]

@@ -224,3 +224,17 @@ def test_arrays_of_levels_are_any_integers(kind: str, format: str) -> None:
     doubled = sparse.parse("A(i,j) = B(i,j) + B(i,j)", {"A": "ds", "B": "ds"})
     plan = sparse.compile(doubled, "assume(1 == 1)")
     assert np.array_equal(plan.run({"B": made}).output, 2 * values)
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (1, 4), (0, 3), (2, 3, 4)])
+def test_dense_levels_in_another_order(shape: tuple[int, ...]) -> None:
+    """All elements stay as they are, a negative zero too."""
+    array = np.random.default_rng(len(shape)).normal(size=shape)
+    array.reshape(-1)[:1] = -0.0
+    for first, second in product(permutations(range(len(shape))), repeat=2):
+        stored = array.transpose(first).reshape(-1)
+        one = from_levels(shape, dense(len(shape), first), [{} for _ in shape], stored)
+        turned = one.convert(dense(len(shape), second))
+        assert turned.format == dense(len(shape), second)
+        assert turned.values.tobytes() == array.transpose(second).tobytes()
+        assert np.array_equal(turned.to_dense(), array)
