@@ -137,6 +137,7 @@ GW2A = Family(
 
 GATEMATE = Family(
     technology="gatemate",
+    # nextpnr takes trees of tables, and no multiplexers of eight inputs
     synthesis="synth_gatemate -nomx8 -luttree",
     models="gatemate/cells_sim.v",
     tools=Tools(
