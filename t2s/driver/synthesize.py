@@ -27,6 +27,7 @@ from t2s.graph.graph import Graph
 if TYPE_CHECKING:
     from t2s.backends.base import DeviceTimes
     from t2s.backends.verilog.flow.critical import CriticalPath
+    from t2s.backends.verilog.flow.flow import Memory
     from t2s.backends.verilog.flow.parts import Board, Part
     from t2s.backends.verilog.verilator import HardwareModel, HardwareResult
     from t2s.report.logic import ChipLogic
@@ -324,7 +325,7 @@ def synthesize(
     logic = None
     if not graph.machines:
         logic = logic_of(build_program(graph, target, None, {}), fpga.name)
-        _check_fits(graph, target, fpga, logic)
+        _check_fits(graph, target, fpga, logic, Memory(memory))
     check_capacities(graph)
     check_inputs(graph, inputs)
     run = chip_run(stage, inputs, target)
@@ -407,11 +408,14 @@ def _with_blocks(device: Device, part: Part) -> Device:
     )
 
 
-def _check_fits(graph: Graph, device: Device, part: Part, logic: ChipLogic | None) -> None:
+def _check_fits(
+    graph: Graph, device: Device, part: Part, logic: ChipLogic | None, memory: Memory
+) -> None:
     """Raise ``UnsupportedError`` for a design that takes more than the FPGA has.
 
     Of LUTs that is sure only where fewer than are estimated are too many.
     """
+    from t2s.backends.verilog.flow.flow import Memory
     from t2s.backends.verilog.flow.parts import PARTS
     from t2s.backends.verilog.flow.self_test import words_of_units
     from t2s.report.resources import estimate_resources
@@ -420,9 +424,10 @@ def _check_fits(graph: Graph, device: Device, part: Part, logic: ChipLogic | Non
     assert fabric is not None, "the devices of chips have one"
     estimate = estimate_resources(graph, device)
     rams = estimate.ram_blocks
-    for words, bits, loads in words_of_units(graph):
-        # what is loaded is in block RAM even if it is small
-        rams += max(int(loads), fabric.ram_cost(words, bits))
+    if memory is not Memory.AXI_STREAM:
+        for words, bits, loads in words_of_units(graph):
+            # what is loaded is in block RAM even if it is small
+            rams += max(int(loads), fabric.ram_cost(words, bits))
     wanted = [
         ("multipliers", estimate.dsp_blocks, "dsps", "unroll fewer loops"),
         ("block RAMs", rams, "rams", "fewer load units, and smaller tensors, take fewer"),

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import t2s
+from t2s.backends.verilog.flow import flow
 from t2s.backends.verilog.flow.flow import Memory, Sources, sources_of
 from t2s.backends.verilog.flow.streams import MOST_WORDS, not_streamed
 from t2s.backends.verilog.verilator import verilator_available
@@ -232,6 +233,23 @@ def packet_of(stream: dict[str, Any], values: Array) -> list[int]:
     """The bytes of a run of a stream."""
     width = stream["lanes"] * -(-stream["bits"] // 8)
     return [b for word in words_of(stream, values) for b in word.to_bytes(width, "little")]
+
+
+def test_streams_take_no_block_ram(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tensors that are too large for the block RAM of an FPGA go through it."""
+
+    class Reached(Exception):
+        pass
+
+    def build(*given: Any) -> None:
+        raise Reached
+
+    monkeypatch.setattr(flow, "build", build)
+    large = product(pes=2, steps=20_000)
+    with pytest.raises(UserError, match="needs 80 block RAMs"):
+        t2s.synthesize(large, "ecp5-25k")
+    with pytest.raises(Reached):
+        t2s.synthesize(large, "ecp5-25k", memory="axi-stream")
 
 
 def test_too_many_words() -> None:
