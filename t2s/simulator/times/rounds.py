@@ -177,7 +177,8 @@ def _found(codes: Codes, fewest: int, evenly: int | None) -> Iterator[tuple[Arra
             length *= alike // (length * evenly)
             if alike > len(runs) - length:
                 yield runs[:length], alike // length
-                yield runs[alike // length * length :], 0
+                if len(rest := runs[alike // length * length :]):
+                    yield rest, 0
                 return
     text = b"".join(part.tobytes() for part in parts)
     whole = np.frombuffer(text, parts[0].dtype if parts else codes.type)

@@ -118,6 +118,12 @@ def test_a_trace_that_repeats_a_few_runs_is_cut_as_often_as_others() -> None:
         assert (expanded(found) == whole).all()
         assert (found.times, found.firings) == (12, 71 * 50)
         assert rounds_of(in_runs(whole, pieces), evenly=601) is None
+        for end in (1, 10):  # nothing behind the rounds, and not a whole one
+            found = rounds_of(in_runs(whole[:-end], pieces), evenly=12)
+            assert found is not None
+            assert (expanded(found) == whole[:-end]).all()
+            _, *rows = found.stretches.reshape(-1, 4).tolist()
+            assert all(begin < end for begin, end, *_ in rows)
     assert rounds_of(in_runs(np.array(few * 300 + [4] + few * 300, np.uint8), 1), evenly=12) is None
 
 
