@@ -30,6 +30,7 @@ from t2s.core.errors import UserError
 from t2s.core.ops import Op
 from t2s.driver.chip_run import made_up
 from t2s.driver.device_times import device_times
+from t2s.driver.synthesize import differences
 from t2s.graph.graph import Graph
 from t2s.simulator.devices import DEVICES, Device, TypeFamily
 from t2s.simulator.program.build import build_program
@@ -51,6 +52,23 @@ def product(pes: int = 2, steps: int = 6, bits: int = 8) -> t2s.Func:
     C.isolate_producer(A, A_loader).isolate_producer(B, B_loader).isolate_consumer(C_unloader)
     C.forward(A_loader, j).forward(B_loader, i)
     return C
+
+
+def netlist_of_products(bits: int, part: str, folder: Path) -> str:
+    """The netlist of ``product``, which does with numbers of all bits what the simulator says."""
+    func = product(steps=5, bits=bits)
+    random, graph = np.random.default_rng(2), t2s.lower(func)
+    limit = 1 << (bits - 1)
+    inputs = {
+        name: random.integers(-limit, limit, shape).astype(f"int{bits}")
+        for name, shape in (("A", (2, 5)), ("B", (5, 2)))
+    }
+    simulated = t2s.simulate(func, inputs, device=part)
+    times = device_times(simulated.program)
+    model = netlist.netlist_model(graph, times, PARTS[part], folder, 600)
+    found = model.run(times, inputs, {}, stalling=None, time_limit=300)
+    assert list(differences(found, simulated)) == []
+    return (folder / "netlist.v").read_text()
 
 
 def vectors() -> t2s.Func:

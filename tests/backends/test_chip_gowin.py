@@ -6,22 +6,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import t2s
 from t2s.backends.verilog.flow import flow, toolchain
 from t2s.backends.verilog.flow.board_top import pins_of
 from t2s.backends.verilog.flow.families import GW2A
-from t2s.backends.verilog.flow.netlist import netlist_model
-from t2s.backends.verilog.flow.parts import BOARDS, PARTS
+from t2s.backends.verilog.flow.parts import BOARDS
 from t2s.backends.verilog.flow.routing import Routed
 from t2s.backends.verilog.technology import find_technology
 from t2s.backends.verilog.top import top_of
 from t2s.core.errors import UserError
-from t2s.driver.device_times import device_times
-from t2s.driver.synthesize import differences
-from tests.backends.test_chip_flow import product, random_inputs
+from tests.backends.test_chip_flow import netlist_of_products, product, random_inputs
 
 DEVICE = "gw2a-18"
 needs_placer = pytest.mark.skipif(
@@ -103,17 +99,5 @@ def test_bitstream_and_netlist(tmp_path: Path) -> None:
 @pytest.mark.parametrize("bits", [16, 32])
 def test_the_netlist_of_wide_products(bits: int, tmp_path: Path) -> None:
     """Those of 18 x 18 and of 36 x 36 bits, on numbers of all bits."""
-    func = product(steps=5, bits=bits)
-    random, graph = np.random.default_rng(2), t2s.lower(func)
-    limit = 1 << (bits - 1)
-    inputs = {
-        name: random.integers(-limit, limit, shape).astype(f"int{bits}")
-        for name, shape in (("A", (2, 5)), ("B", (5, 2)))
-    }
-    simulated = t2s.simulate(func, inputs, device=DEVICE)
-    times = device_times(simulated.program)
-    model = netlist_model(graph, times, PARTS[DEVICE], tmp_path, 600)
-    netlist = (tmp_path / "netlist.v").read_text()
+    netlist = netlist_of_products(bits, DEVICE, tmp_path)
     assert f"MULT{18 if bits == 16 else 36}X" in netlist
-    found = model.run(times, inputs, {}, stalling=None, time_limit=300)
-    assert list(differences(found, simulated)) == []

@@ -180,9 +180,11 @@ def worthwhile_runs(codes: Sequence[Codes]) -> list[Rounds] | None:
     found: list[Rounds | None] = [None] * len(codes)
     many = [n for n in range(len(codes)) if runs[n] > _MANY_RUNS]
     busiest = sorted(many, key=lambda n: (not is_folded(codes[n]), -runs[n]))[:_TRIED]
-    first = next((one for n in busiest if (one := rounds_of(codes[n])) is not None), None)
+    tried = ((n, rounds_of(codes[n])) for n in busiest)
+    which, first = next((one for one in tried if one[1] is not None), (None, None))
     if first is not None:
-        found = [rounds_of(c, evenly=first.most_times) for c in codes]
+        times = first.most_times
+        found = [first if n == which else rounds_of(c, evenly=times) for n, c in enumerate(codes)]
         costs = [
             cost if trace is None else _RUN_COST * len(trace.runs) + _ROUND_COST * trace.times
             for trace, cost in zip(found, costs, strict=True)

@@ -294,7 +294,10 @@ class VectorEmitter:
             builder.position_at_end(over)
 
     def _or_fail(self, number: Value, single: BasicBlock) -> None:
-        """Go to ``single`` if there is no firing; after few, wait, each time for longer."""
+        """Go to ``single`` if no lane fires.
+
+        After a vector of few firings, single ones come first, twice as many each time.
+        """
         builder = self._builder
         some = builder.icmp_signed(">", number, integer(0, _BYTE))
         if self._rules.interrupted:
