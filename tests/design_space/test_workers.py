@@ -81,10 +81,20 @@ def values(finished: list[Finished[Any, Any]]) -> dict[Any, Any]:
 
 
 @contextmanager
-def interrupted_after(seconds: float) -> Iterator[None]:
-    """Ctrl-C, also in a shell's background processes, which ignore it."""
+def interrupted_after(seconds: float, workers: Workers[Any, Any]) -> Iterator[None]:
+    """Ctrl-C, also in a shell's background processes, which ignore it.
+
+    It is pressed again while the workers have not heard it: Python drops an interrupt that comes
+    while a weak reference's callback runs.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    timer = threading.Timer(seconds, lambda: os.kill(os.getpid(), signal.SIGINT))
+
+    def press() -> None:
+        while workers.ending is not Ending.INTERRUPTED:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.1)
+
+    timer = threading.Timer(seconds, press)
     timer.start()
     try:
         yield
@@ -128,7 +138,7 @@ def test_deadlines_and_interrupts_keep_what_has_finished(executor: str | None) -
     with ThreadPoolExecutor(2) as threads:
         chosen = threads if executor else None
         workers = Workers(slow_square, chosen, batch_seconds=0)
-        with interrupted_after(0.35):
+        with interrupted_after(0.35, workers):
             finished = run(workers, range(1000))
         assert 2 <= len(values(finished)) <= 8
         assert (workers.ending, workers.room) == (Ending.INTERRUPTED, 0)
@@ -281,7 +291,7 @@ def test_a_worker_that_is_killed_once_loses_nothing(tmp_path: Path) -> None:
 def test_ctrl_c_ends_processes_at_once() -> None:
     workers: Workers[int, Any] = Workers(slow_square, 2)
     start = time.monotonic()
-    with interrupted_after(4):
+    with interrupted_after(4, workers):
         finished = run(workers, range(10_000))
     assert workers.ending is Ending.INTERRUPTED
     assert values(finished)
