@@ -26,7 +26,12 @@ from t2s.driver.words import Words, total_words, words_of
 from t2s.func.overflow import NarrowSum, range_of
 from t2s.graph.cache import GraphCache
 from t2s.graph.graph import LARGEST, UNBOUNDED, Graph, MemorySpace, TensorRole
-from t2s.sparse_repr.adaptation import looks_up_more, stored_temporaries, sums_apart
+from t2s.sparse_repr.adaptation import (
+    looked_up_rows,
+    looks_up_more,
+    stored_temporaries,
+    sums_apart,
+)
 from t2s.sparse_repr.binding import (
     Binding,
     add_stage_views,
@@ -207,7 +212,7 @@ class Compiled:
             self.assignment = with_semiring(assignment, semiring)
             self.program = build_program(self.assignment, schedule, adapted=adapted)
         else:
-            fused = fuse(group)
+            fused = fuse(group, adapted.looked_up)
             self.assignment, self.program = fused.assignment, fused.program
         self.diagrams: tuple[Diagram, ...] = tuple(
             lower_stage(self.program, stage) for stage in self.program.stages
@@ -229,8 +234,8 @@ class Compiled:
     def for_inputs(self, inputs: Mapping[str, Any], type: Type | None = None) -> Compiled:
         """The kernel that ``simulate`` runs for inputs of these sizes; ``print`` shows its loops.
 
-        Temporaries that fit may become dense, those with many empty rows sparser, and a sum may be
-        split into two stages.
+        Temporaries that fit may become dense, those with many empty rows sparser, a sum may be
+        split into two stages, and rows of inputs may be looked up.
         """
         return self.adapted(self.bind(inputs, type))
 
@@ -238,6 +243,8 @@ class Compiled:
         """The kernel for inputs of these sizes: this one if they change nothing."""
         if self._chosen != UNKNOWN_SIZES or binding.type == BOOL:
             return self
+        if self.program.row_scans:
+            return self._variant(looked_up_rows(self.program, binding))
         usual = self._variant(stored_temporaries(self.program, binding, UNKNOWN_SIZES))
         apart = sums_apart(self.program, binding)
         if apart == UNKNOWN_SIZES:

@@ -62,6 +62,20 @@ def stored_temporaries(
     )
 
 
+def looked_up_rows(program: ConcreteProgram, binding: Binding) -> Adaptation:
+    """The inputs of a graph of statements whose rows are looked up.
+
+    They are those with more rows than the other input has coordinates for a visit.
+    """
+
+    def length(access: Access, name: str) -> float:
+        return _fibers(access, binding.tensors[access.tensor])[name]
+
+    scans = (scan for scan in program.row_scans if binding.extents[scan.row] <= ROOM)
+    paying = (s for s in scans if length(s.access, s.row) > length(s.by, s.row))
+    return Adaptation(looked_up=frozenset(scan.access.tensor for scan in paying))
+
+
 def _names(workspaces: Iterable[StageWorkspace]) -> frozenset[str]:
     return frozenset(workspace.result.tensor for workspace in workspaces)
 

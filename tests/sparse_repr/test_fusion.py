@@ -12,6 +12,7 @@ import t2s
 from t2s.core.errors import UserError
 from t2s.driver.assignment_design import AssignmentDesign, Channels, Compiled
 from t2s.sparse import Schedule, csc
+from t2s.sparse_repr import adaptation
 from tests.sampling import sampled
 from tests.sparse_repr.statements import (
     RECOMPUTE,
@@ -316,6 +317,39 @@ def _undirected(nodes: int, entries: int) -> scipy.sparse.csr_matrix:
     matrix.sum_duplicates()
     matrix.data[:] = 1
     return matrix
+
+
+def test_rows_that_are_gathered_are_looked_up() -> None:
+    kernel = kernel_of(LAYER + SECOND, {**FORMATS, "A": "ss"}, TWO)
+    assert (
+        "rows of A(k,k_2) are scanned again for every i, by default, and looked up where that takes"
+        " fewer cycles"
+    ) in str(kernel)
+    for isolated in (0, 30):
+        matrix = _undirected(200, 500).toarray()
+        matrix[:, :isolated] = matrix[:isolated] = 0
+        given = _inputs(200, 0, 2, 2, 2) | {"A": matrix}
+        expected = matrix @ _layer(given) @ given["W2"] + given["b2"]
+        chosen = kernel.for_inputs(given)
+        assert "A_view is A stored as ds:0,1: its rows are looked up in every i" in str(chosen)
+        run = t2s.simulate(kernel, given)
+        np.testing.assert_allclose(run.output, expected)
+        rows = np.count_nonzero(matrix.any(axis=1))
+        scanning = t2s.simulate(AssignmentDesign(kernel, adapts=False), given)
+        np.testing.assert_array_equal(scanning.output, run.output)
+        assert scanning.cycles > rows * rows > 2 * run.cycles
+    given = _inputs(9, 0, 2, 2, 2)
+    given["A"][3] = 1  # the only row, and each one has more to look up
+    assert kernel.for_inputs(given) is kernel
+    check(kernel, given, given["A"] @ _layer(given) @ given["W2"] + given["b2"])
+
+
+def test_rows_that_take_too_much_room_are_scanned(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = kernel_of(LAYER + SECOND, {**FORMATS, "A": "ss"}, TWO)
+    given = _inputs(40, 0, 2, 2, 2) | {"A": _undirected(40, 60)}
+    assert kernel.for_inputs(given) is not kernel
+    monkeypatch.setattr(adaptation, "ROOM", 39)
+    assert kernel.for_inputs(given) is kernel
 
 
 @pytest.mark.parametrize(

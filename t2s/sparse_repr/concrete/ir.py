@@ -156,6 +156,20 @@ class Rescan(Term):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RowScan(Term):
+    """An input whose compressed rows are scanned again in all iterations of the loop ``again``.
+
+    The loop over the rows, ``row``, visits those that another input has, ``by``.  So the level of
+    the rows may be dense, and looked up, where the call shows that this takes fewer cycles.
+    """
+
+    access: Access
+    by: Access
+    row: str
+    again: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTensor(Term):
     """A tensor that stages use: the format in which they do."""
 
@@ -196,13 +210,14 @@ class Adaptation:
     """Choices that follow from the inputs of a call.
 
     There are terms to sum in two stages, ``dense`` workspaces, those that store no zeros, and
-    ``hollow`` ones, many of whose rows are empty.
+    ``hollow`` ones, many of whose rows are empty; and inputs whose rows are ``looked_up``.
     """
 
     apart: frozenset[Sum] = frozenset()
     dense: frozenset[str] = frozenset()
     without_zeros: frozenset[str] = frozenset()
     hollow: frozenset[str] = frozenset()
+    looked_up: frozenset[str] = frozenset()
 
 
 UNKNOWN_SIZES = Adaptation()
@@ -217,7 +232,8 @@ class ConcreteProgram(Term):
     ``workspaces`` are the results of the assignments before the last one, and ``value`` is what
     that one assigns to the result, in index notation; ``None`` if there is only one.
     Of the tensors ``without_zeros`` that stages write no zeros are stored.
-    ``rescans`` are sums that the call may show to be better computed in two stages.
+    ``rescans`` are sums that the call may show to be better computed in two stages, and
+    ``row_scans`` inputs whose rows it may show to be better looked up.
     ``blocks`` are the variables whose loops are over blocks.
     A program for Capstan has an ``environment``; ``on_chip`` are workspaces that producers make.
     """
@@ -231,6 +247,7 @@ class ConcreteProgram(Term):
     workspaces: tuple[StageWorkspace, ...] = ()
     without_zeros: tuple[str, ...] = ()
     rescans: tuple[Rescan, ...] = ()
+    row_scans: tuple[RowScan, ...] = ()
     blocks: tuple[BlockedVariable, ...] = ()
     value: Expression | None = None
     semiring: Semiring = PLUS_TIMES
@@ -361,6 +378,11 @@ def print_program(program: ConcreteProgram) -> str:
         f"{print_expression(scan.factor)} is scanned again for every {scan.again}, by default, and "
         f"{'*'.join(map(print_expression, scan.first))} is looked up where that takes fewer cycles"
         for scan in program.rescans
+    ]
+    lines += [
+        f"rows of {print_expression(scan.access)} are scanned again for every {scan.again}, by"
+        f" default, and looked up where that takes fewer cycles"
+        for scan in program.row_scans
     ]
     lines += [f"zeros of {name} are not stored" for name in program.without_zeros]
     lines += _functions_of_nothing(program)
