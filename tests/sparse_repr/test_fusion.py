@@ -230,6 +230,13 @@ CASES = {
         {"T": RECOMPUTE},
         (Q @ K.T) @ (Q @ K.T).T,
     ),
+    "vectors that are read in two places": (
+        "y(i) = sum(k, A(i,k)*v(k)) + v(i)\nz(i) = sum(k, A(i,k)*y(k)) + y(i)\n"
+        "Y(i) = sum(k, A(i,k)*z(k)) - 2*z(i)",
+        {"A": "ds", "Y": "d"},
+        {"y": RECOMPUTE, "z": RECOMPUTE},
+        (A - 2 * np.eye(7)) @ np.linalg.matrix_power(A + np.eye(7), 2) @ v,
+    ),
     "samples of a product": (
         "P(i,j) = Q(i,d)*K(j,d)\nY(i,j) = M(i,j)*P(i,j)",
         {"M": "ds", "Q": "dd", "K": "dd", "Y": "ds"},

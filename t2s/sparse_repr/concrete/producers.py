@@ -55,6 +55,10 @@ class _Copy:
     around: frozenset[str] = frozenset()
     again: str = ""
 
+    def access(self, own: Access) -> Access:
+        """An access of the statement in the variables of the tree."""
+        return replace(own, variables=tuple(self.names[name] for name in own.variables))
+
     def called(self, variables: Sequence[str]) -> str:
         """Variables of the tree as the statement calls them."""
         names = {new: old for old, new in self.names.items()}
@@ -120,7 +124,7 @@ class ProducerTree:
         copy = _Copy(walked=last, tensor=last.name, names=own)
         self._copies = {last.name: copy}
         self._writers = {assign.result.tensor: copy for assign in assigns_of(last.nest)}
-        self._sources: dict[tuple[str, str], str] = {}
+        self._sources: dict[tuple[str, Access], str] = {}  # by the reader, and what it reads
 
     def stream(self, made: WalkedStatement, passing: PassOn) -> None:
         """Make a tensor once for all that read it, or once in each copy of its readers."""
@@ -176,7 +180,7 @@ class ProducerTree:
         readers = Counter[str]()
         for name, copy in reversed(self._copies.items()):  # what is read comes behind its readers
             reads = accesses(copy.walked.assignment.value)
-            sources = [self._sources.get((name, access.tensor), "") for access in reads]
+            sources = [self._sources.get((name, copy.access(read)), "") for read in reads]
             sizes[name] = len(reads) + sum(sizes.get(source, 0) for source in sources)
             readers.update(sources)
         last, size = next(iter(self._copies)), sizes[next(iter(self._copies))]
@@ -211,12 +215,12 @@ class ProducerTree:
             match term:
                 case Sum(variables=variables):
                     return replace(term, variables=tuple(copy.names[name] for name in variables))
-                case Access(variables=variables):
-                    own = tuple(copy.names[name] for name in variables)
-                    source = self._sources.get((tensor, term.tensor))
+                case Access():
+                    read = copy.access(term)
+                    source = self._sources.get((tensor, read))
                     if source is None:
-                        return replace(term, variables=own)
-                    return self._at(source, own, copy.walked.assignment.semiring)
+                        return read
+                    return self._at(source, read.variables, copy.walked.assignment.semiring)
             return None
 
         return rewrite(copy.walked.assignment.value, rule)
@@ -320,7 +324,7 @@ class ProducerTree:
         )
         self._copies[copy.tensor] = copy
         self._writers |= dict.fromkeys(tensors.values(), copy)
-        self._sources |= {(read.reader.tensor, made.name): copy.tensor for read in reads}
+        self._sources |= {(read.reader.tensor, read.access): copy.tensor for read in reads}
         modes = [result.index(name) for name in made.made[shared:]]
 
         def inside(access: Access) -> Access:
