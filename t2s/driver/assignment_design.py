@@ -90,6 +90,9 @@ if TYPE_CHECKING:
 
 BYTE = UInt(8)
 
+MOST_GRAPHS = 64
+"""Graphs that a kernel keeps, of all of its stages and of inputs of several sizes."""
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SparseResult(NotebookDisplay):
@@ -287,6 +290,8 @@ class Compiled:
         """The graph of a stage, cached: inputs of equal shapes share it."""
         key = number, tuple(sorted(binding.extents.items())), binding.type, binding.index, channels
         if key not in self._graphs:
+            if len(self._graphs) == MOST_GRAPHS:
+                del self._graphs[next(iter(self._graphs))]
             diagram = self.diagrams[number]
             void = frozenset(name for name, extent in binding.extents.items() if not extent)
             if void:

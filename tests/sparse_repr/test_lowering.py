@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.sam.expressions import COLUMNS, TABLE, Row
+from t2s.driver.assignment_design import MOST_GRAPHS, Channels
 from t2s.sparse import Kernel, Schedule, Tensor, compile, dcsr, parse
 from t2s.sparse_repr.lowering.diagram import block_counts
 from t2s.sparse_repr.notation.ir import accesses, all_variables
@@ -140,3 +141,20 @@ def test_rows_that_are_all_visited_are_written_as_they_are() -> None:
     sparse_rows = Kernel(parse("X(i,j)=B(i,k)*C(k,j)", ["B:ss", "C:ds", "X:ds"]))
     assert sparse_rows.program.views[0].reasons == ("dense levels are filled in afterwards",)
     assert np.array_equal(sparse_rows.simulate({"B": B, "C": C}).output, B @ C)
+
+
+def test_a_kernel_keeps_some_of_its_graphs() -> None:
+    kernel = Kernel(parse("y(i)=A(i,j)*x(j)", ["A:ds"]))
+
+    def graph_of(size: int) -> object:
+        bound = kernel.bind({"A": np.eye(size), "x": np.ones(size)})
+        return kernel.stage(0, bound, Channels())
+
+    first = graph_of(1)
+    assert graph_of(1) is first
+    kept = [graph_of(size) for size in range(1, MOST_GRAPHS + 1)]
+    assert kept[0] is first
+    graph_of(MOST_GRAPHS + 1)
+    assert graph_of(MOST_GRAPHS) is kept[-1]
+    assert graph_of(1) is not first
+    assert graph_of(1) == first
