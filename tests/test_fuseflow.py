@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from benchmarks.fuseflow.__main__ import README, measured, page, stored_counts
+from benchmarks.fuseflow.__main__ import README, page, stored_counts
 from benchmarks.fuseflow.models import (
     GPT,
     KEPT,
@@ -26,6 +26,7 @@ from benchmarks.fuseflow.models import (
     program,
 )
 from benchmarks.fuseflow.published import FUSIONS, GRAPHS, LANES, Graph, Images, points
+from benchmarks.fuseflow.running import measured
 from t2s import sparse
 from tests.sampling import sampled
 

@@ -8,26 +8,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
-import time
 from collections.abc import Mapping
-from functools import lru_cache
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
-from benchmarks.fuseflow.models import (
-    BATCH,
-    DENSITY_OF_IMAGES,
-    GPT,
-    KEPT,
-    attention,
-    copies,
-    fused,
-    inputs,
-    inputs_of_attention,
-    mask,
-)
+from benchmarks.fuseflow.models import BATCH, DENSITY_OF_IMAGES, copies
 from benchmarks.fuseflow.published import IMAGES, LANES, Lanes, Point, points
+from benchmarks.fuseflow.running import run
 
 README = Path(__file__).parent / "README.md"
 COUNTS = Path(__file__).parent / "counts.json"
@@ -42,7 +30,8 @@ HEAD = """# Models of FuseFlow
 
 Cycles of whole models beside those that FuseFlow publishes [FuseFlow, Figure 12], with random
 graphs and masks that have the nodes, entries, walks and blocks of the data sets. `python -m
-benchmarks.fuseflow` runs the models and writes this page, `--fast` only those below 3e8 cycles.
+benchmarks.fuseflow --jobs 2` runs the models, two at a time, and writes this page, `--fast` only
+those below 3e8 cycles.
 
 Points marked *excluded* have counts that contradict others, for the reason given; they are no
 measure of either simulator. Nothing here was fitted to any of them. Counts of GPT-3 are twelve
@@ -61,17 +50,6 @@ Attention of GPT-3 in one graph on its own, with copies of what is in its loops 
 """
 
 
-def measured(point: Point | Lanes) -> int:
-    """The cycles of a point."""
-    if isinstance(point, Lanes):
-        program = attention(point.rows, point.heads)
-        return program.cycles(inputs_of_attention(GPT, mask(GPT.sequence, 64, KEPT[64])))
-    program = fused(point.model, point.fusion)
-    operands = _inputs(point.model, point.data)
-    # a limit far above what runs, since a block makes at most 2**30 firings without
-    return copies(point.model) * program.simulate(operands, max_cycles=1 << 40).cycles
-
-
 def size(point: Point | Lanes) -> float:
     """About how many cycles the program of a point takes."""
     if isinstance(point, Lanes):
@@ -80,11 +58,6 @@ def size(point: Point | Lanes) -> float:
         images = IMAGES[point.data]
         return 2 * BATCH * DENSITY_OF_IMAGES * images.pixels * images.hidden
     return point.cycles / copies(point.model)
-
-
-@lru_cache(maxsize=1)
-def _inputs(model: str, data: str) -> dict[str, Any]:
-    return inputs(model, data)
 
 
 def page(counts: Mapping[str, int]) -> str:
@@ -125,25 +98,25 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--fast", action="store_true", help="only the points below 3e8 cycles")
     parser.add_argument("--only", default="", help="a part of the names of the points to run")
+    parser.add_argument("--jobs", type=int, default=1, help="points that run at the same time")
     arguments = parser.parse_args()
     most = FAST if arguments.fast else MOST
     counts = stored_counts()
     everything = [*points(), *LANES]
-    for point in everything:
-        if size(point) > most or arguments.only not in point.name:
-            continue
-        began = time.process_time()
-        found = counts[point.name] = measured(point)
-        spent = time.process_time() - began
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        print(
-            f"{point.name:30}{found:18,}{found / point.cycles:8.3f}{spent:8.1f} s, "
-            f"at most {peak:.1f} GB so far",
-            flush=True,
-        )
-        in_order = {one.name: counts[one.name] for one in everything if one.name in counts}
-        COUNTS.write_text(json.dumps(in_order, indent=1) + "\n")
-        README.write_text(page(counts))
+    wanted = [one for one in everything if size(one) <= most and arguments.only in one.name]
+    wanted.sort(key=size, reverse=arguments.jobs > 1)  # the longest one is not the last to begin
+    with ProcessPoolExecutor(arguments.jobs, get_context("spawn")) as pool:
+        for done in as_completed([pool.submit(run, point) for point in wanted]):
+            point, found, spent, peak = done.result()
+            counts[point.name] = found
+            print(
+                f"{point.name:30}{found:18,}{found / point.cycles:8.3f}{spent:8.1f} s, "
+                f"at most {peak:.1f} GB so far",
+                flush=True,
+            )
+            in_order = {one.name: counts[one.name] for one in everything if one.name in counts}
+            COUNTS.write_text(json.dumps(in_order, indent=1) + "\n")
+            README.write_text(page(counts))
 
 
 if __name__ == "__main__":
