@@ -24,7 +24,7 @@ from t2s.backends.text.expressions import (
     Unary,
 )
 from t2s.backends.verilog import verilog_ast as ast
-from t2s.backends.verilog.gates import NS_OF_PRODUCT, ONE, ZERO, Gates, Literals, significant
+from t2s.backends.verilog.gates import ONE, ZERO, Gates, Literals, significant
 from t2s.backends.verilog.reductions import levels_of
 from t2s.core.logic import Logic
 
@@ -523,7 +523,7 @@ class ModuleCells:
         parts = [-(-size // one) for size in bits]
         length = min(sum(bits), needed)
         product = self.gates.incoming(length)
-        self.gates.delays.update((bit >> 1, NS_OF_PRODUCT) for bit in product)
+        self.gates.products.update(bit >> 1 for bit in product)
         if parts != [1, 1]:
             # parts of long operands are added up above the lowest part
             for _ in range(max(parts) if min(parts) > 1 else 1):
