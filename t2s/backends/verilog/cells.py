@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from math import inf
 
 from t2s.backends.text.expressions import (
@@ -103,6 +104,8 @@ class ModuleCells:
         self.moves: dict[str, str] = {}
         self.moved: Values = {}
         self.repeated: set[int] = set()
+        self.shapes: dict[int, tuple[int, bool]] = {}
+        """The shapes of expressions of the module, which are there as long as it is."""
         self.flip_flops = 0
 
     def count(self) -> ModuleLogic:
@@ -355,7 +358,7 @@ class ModuleCells:
 
     def truth(self, expression: TargetExpression) -> int:
         """A literal for whether an expression is not zero."""
-        return self.gates.all_of(bit ^ 1 for bit in self.bits(expression)) ^ 1
+        return self.gates.all_of([bit ^ 1 for bit in self.bits(expression)]) ^ 1
 
     def bits(self, expression: TargetExpression) -> Literals:
         """An expression by itself."""
@@ -376,6 +379,12 @@ class ModuleCells:
 
     def shape(self, expression: TargetExpression) -> tuple[int, bool]:
         """The width of an expression by itself, and whether it has a sign."""
+        key = id(expression)
+        if key not in self.shapes:
+            self.shapes[key] = self._shape(expression)
+        return self.shapes[key]
+
+    def _shape(self, expression: TargetExpression) -> tuple[int, bool]:
         match expression:
             case Literal(text=text):
                 _, width, signed = _number(text)
@@ -693,6 +702,7 @@ def _integer(value: TargetExpression) -> int:
     return int(value.text)
 
 
+@cache
 def _number(text: str) -> tuple[int, int, bool]:
     """The value of a literal, its width, and whether it has a sign."""
     if text == "'0":

@@ -54,7 +54,7 @@ class Gates:
         self.chains: dict[int, int] = {}
         """The bit of a carry chain whose output a node is; all chains are numbered as one."""
         self.chain_inputs: list[tuple[int, ...]] = []
-        """The literals that go into each bit of a chain."""
+        """The places that each bit of a chain depends on: what goes in, and the bit below."""
         self.chain_of: list[int] = []
         """The chain that each bit is of."""
         self.chain_starts: list[int] = []
@@ -147,7 +147,7 @@ class Gates:
 
     def equal(self, left: Literals, right: Literals) -> int:
         """Whether two words are equal."""
-        return self.all_of(self.differs(a, b) ^ 1 for a, b in zip(left, right, strict=True))
+        return self.all_of([self.differs(a, b) ^ 1 for a, b in zip(left, right, strict=True)])
 
     # ------------------------------------------------------------------------------- carry chains
 
@@ -261,10 +261,12 @@ class Gates:
 
     def end_chain(self, outputs: Literals, inputs: Sequence[tuple[int, ...]]) -> None:
         """Say that signals come out of a chain of carry cells, the last ones of its bits."""
-        start = len(self.chain_inputs)
+        start = len(self.chain_of)
         self.chain_of += [len(self.chain_starts)] * len(inputs)
         self.chain_starts.append(start)
-        self.chain_inputs += inputs
+        for at, bits in enumerate(inputs):
+            places = [literal >> 1 for literal in bits]
+            self.chain_inputs.append((*places, ~(start + at - 1)) if at else (*places,))
         first = start + len(inputs) - len(outputs)
         self.chains.update((literal >> 1, first + at) for at, literal in enumerate(outputs))
 
@@ -325,7 +327,8 @@ class Gates:
         Each gate takes those before it into its table as long as all inputs fit.  A chain is as
         long as to the last of its bits that is needed.
         """
-        before = self._needed(roots, self._cuts())
+        places = self._places()
+        before = _needed(roots, places)
         slow = self._slow(before)
         tables = 0.0
         lengths = [0] * len(self.chain_starts)
@@ -336,32 +339,13 @@ class Gates:
                 tables += 3 if place in self.wide else _TABLES_OF_SLOW if place in slow else 1
         return tables, sum((length + 1) // 2 for length in lengths)
 
-    def _needed(self, roots: Iterable[int], cuts: Mapping[Place, Places]) -> dict[Place, Places]:
-        """What is needed for these literals, each with what it depends on, which comes before it.
-
-        A sum that goes into itself goes through a register.
-        """
-        found: dict[Place, Places] = {}
-        entered: dict[Place, Places] = {}
-        waiting: list[Place] = [root >> 1 for root in roots]
-        while waiting:
-            place = waiting.pop()
-            if place in entered:
-                found[place] = entered[place]
-                continue
-            inputs = entered[place] = cuts[place] if place in cuts else self._before(place)
-            waiting.append(place)
-            waiting += [each for each in inputs if each not in entered]
-        return found
-
-    def _before(self, place: Place) -> Places:
-        """What a place that is no gate depends on: a chain on the bit below and on what goes in."""
-        if place >= 0:
-            return (~self.chains[place],) if place in self.chains else ()
-        inputs = [literal >> 1 for literal in self.chain_inputs[~place]]
-        if ~place != self.chain_starts[self.chain_of[~place]]:
-            inputs.append(place + 1)
-        return inputs
+    def _places(self) -> dict[Place, Places]:
+        """All places that take a cell or time, each with what it depends on."""
+        places = self._cuts()
+        places |= {node: (~bit,) for node, bit in self.chains.items()}
+        places |= {~at: inputs for at, inputs in enumerate(self.chain_inputs)}
+        places |= dict.fromkeys(self.products, ())
+        return places
 
     def _slow(self, before: Mapping[Place, Places]) -> set[int]:
         """Gates of sums of sums that synthesis finds too slow, of places in their order."""
@@ -379,7 +363,7 @@ class Gates:
         for place in reversed(arrivals):
             tail = tails[place] + self._fast(place)
             for each in before[place]:
-                if tail > tails[each]:
+                if tail > tails.get(each, tail):
                     tails[each] = tail
         return {
             place
@@ -430,8 +414,8 @@ class Gates:
                 end = len(self.chain_inputs)
                 if chain + 1 < chains:
                     end = self.chain_starts[chain + 1]
-                nodes = {bit >> 1 for bits in self.chain_inputs[begin:end] for bit in bits}
-                arrived = max(map(arrival, nodes), default=0.0)
+                places = {place for bit in self.chain_inputs[begin:end] for place in bit}
+                arrived = max((arrival(node) for node in places if node >= 0), default=0.0)
                 starts[chain] = arrived + NS_OF_CHAIN + NS_OF_CARRY * (end - begin)
             return starts[chain]
 
@@ -452,22 +436,27 @@ class Gates:
             count = (leaves >> chains + 1).bit_count()
             return late + max(1, ceil(log(count, LUT_INPUTS))) * NS_OF_TABLE
 
-        return max(map(arrival, {root >> 1 for root in roots}), default=0.0)
+        nodes = {root >> 1 for root in roots}
+        return max((arrival(node) for node in nodes if self._takes_time(node)), default=0.0)
 
-    def _cuts(self) -> Mapping[Place, Places]:
+    def _takes_time(self, node: int) -> bool:
+        return node in self.inputs or node in self.chains or node in self.products
+
+    def _cuts(self) -> dict[Place, Places]:
         """The inputs of the table that computes each gate."""
         uses: dict[int, int] = {}
         for inputs in self.inputs.values():
             for literal in inputs:
                 uses[literal >> 1] = uses.get(literal >> 1, 0) + 1
-        cuts: dict[Place, frozenset[int]] = {}
+        cuts: dict[Place, Places] = {}
         leaves: dict[int, frozenset[int]] = {}  # all that a gate depends on, if a table has room
         for gate, inputs in self.inputs.items():
-            cut = frozenset([literal >> 1 for literal in inputs])
-            inner = [node for node in cut if node in cuts]
-            if not inner:
+            nodes = [literal >> 1 for literal in inputs]
+            cut = frozenset(nodes)
+            if cuts.keys().isdisjoint(cut):
                 leaves[gate] = cuts[gate] = cut
                 continue
+            inner = [node for node in cut if node in cuts]
             whole = cut.difference(inner)
             for node in inner:
                 if node not in leaves:
@@ -479,11 +468,30 @@ class Gates:
                     continue
             inner.sort(key=lambda node: (uses[node] > 1, len(cuts[node]), node))
             for node in inner:
-                wider = (cut - {node}) | cuts[node]
+                wider = cut.difference((node,)).union(cuts[node])
                 if len(wider) <= LUT_INPUTS:
                     cut = wider
             cuts[gate] = cut
         return cuts
+
+
+def _needed(roots: Iterable[int], places: Mapping[Place, Places]) -> dict[Place, Places]:
+    """The places that these literals need, each behind those that it depends on.
+
+    A sum that goes into itself goes through a register.
+    """
+    found: dict[Place, Places] = {}
+    entered: set[Place] = set()
+    waiting: list[Place] = [root >> 1 for root in roots if root >> 1 in places]
+    while waiting:
+        place = waiting.pop()
+        if place in entered:
+            found[place] = places[place]
+            continue
+        entered.add(place)
+        waiting.append(place)
+        waiting += [each for each in places[place] if each in places and each not in entered]
+    return found
 
 
 def _packed(words: Sequence[Literals]) -> list[Literals]:
