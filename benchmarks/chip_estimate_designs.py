@@ -211,6 +211,170 @@ def transposed(rows: int, columns: int, pes: int) -> Func:
     return y.bound(i, 0, columns).bound(j, 0, rows).split(j, j, jj, pes).unroll(jj)
 
 
+FLOAT, BFLOAT = t2s.Float(32), t2s.BFloat()
+
+
+def float_gemm(rows: int, columns: int, steps: int, type: t2s.Type = FLOAT) -> Func:
+    """A product of matrices with sums of float32, and operands that go from PE to PE."""
+    A, B = ImageParam(type, 2, name="A"), ImageParam(type, 2, name="B")
+    C, (i, j), k = Func("C"), t2s.variables("i j"), RDom(0, steps, name="k")
+    C[i, j] = t2s.cast(FLOAT, 0)
+    C[i, j] += t2s.cast(FLOAT, A[i, k]) * t2s.cast(FLOAT, B[k, j])
+    C.bound(i, 0, rows).bound(j, 0, columns).reorder(j, i, k).unroll(i, j)
+    A_loader, B_loader, C_unloader = t2s.funcs("A_loader B_loader C_unloader")
+    C.isolate_producer(A, A_loader).isolate_producer(B, B_loader).isolate_consumer(C_unloader)
+    return C.forward(A_loader, j).forward(B_loader, i)
+
+
+def float_sums_in_turn(rows: int, columns: int, pes: int, type: t2s.Type = FLOAT) -> Func:
+    """A matrix times a vector, with the sums of several rows in a register file of each PE."""
+    A, x = ImageParam(type, 2, name="A"), ImageParam(type, 1, name="x")
+    y, (i, ii), k = Func("y"), t2s.variables("i ii"), RDom(0, columns, name="k")
+    y[i] = t2s.cast(FLOAT, 0)
+    y[i] += t2s.cast(FLOAT, A[i, k]) * t2s.cast(FLOAT, x[k])
+    return y.bound(i, 0, rows).split(i, i, ii, pes).reorder(ii, i, k).unroll(ii)
+
+
+def float_matrix_vector(rows: int, columns: int, pes: int) -> Func:
+    """A matrix times a vector that goes along a row of PEs, row by row."""
+    A, x = ImageParam(FLOAT, 2, name="A"), ImageParam(FLOAT, 1, name="x")
+    y, (i, ii), k = Func("y"), t2s.variables("i ii"), RDom(0, columns, name="k")
+    y[i] = t2s.cast(FLOAT, 0)
+    y[i] += A[i, k] * x[k]
+    y.bound(i, 0, rows).split(i, i, ii, pes).reorder(ii, k, i).unroll(ii)
+    A_loader, x_loader, y_unloader = t2s.funcs("A_loader x_loader y_unloader")
+    y.isolate_producer(A, A_loader).isolate_producer(x, x_loader).isolate_consumer(y_unloader)
+    return y.forward(x_loader, ii)
+
+
+def axpy(length: int, pes: int, type: t2s.Type = FLOAT) -> Func:
+    """A vector times a number that is known at the start, plus another vector."""
+    x, y = ImageParam(type, 1, name="x"), ImageParam(type, 1, name="y")
+    alpha, z = t2s.Param(FLOAT, name="alpha"), Func("z")
+    i, ii = t2s.variables("i ii")
+    z[i] = t2s.cast(type, alpha * t2s.cast(FLOAT, x[i]) + t2s.cast(FLOAT, y[i]))
+    return z.bound(i, 0, length).split(i, i, ii, pes).unroll(ii)
+
+
+def float_fir(taps: int, results: int, type: t2s.Type = FLOAT) -> Func:
+    """A filter with a PE for each tap: taps stay, x goes to all, sums move."""
+    x, w = ImageParam(type, 1, name="x"), ImageParam(type, 1, name="w")
+    y, (i, p, t), q = Func("y"), t2s.variables("i p t"), RDom(0, taps, name="q")
+    y[i] = t2s.cast(FLOAT, 0)
+    y[i] += t2s.cast(FLOAT, x[i + q]) * t2s.cast(FLOAT, w[q])
+    y.bound(i, 0, results)
+    y.space_time_transform([i, q], [p, t], [(0, 1), (1, 1)])
+    x_loader, w_loader = t2s.funcs("x_loader w_loader")
+    return y.isolate_producer(x, x_loader).isolate_producer(w, w_loader)
+
+
+def differences_squared(length: int) -> Func:
+    """The squares of the differences of two vectors."""
+    a, b = ImageParam(FLOAT, 1, name="a"), ImageParam(FLOAT, 1, name="b")
+    y, i = Func("y"), t2s.Var("i")
+    y[i] = (a[i] - b[i]) * (a[i] - b[i])
+    return y.bound(i, 0, length)
+
+
+def products_clamped(length: int, pes: int) -> Func:
+    """Products of two vectors between two limits, which are vectors, too."""
+    a, b, low, high = (ImageParam(FLOAT, 1, name=name) for name in ("a", "b", "low", "high"))
+    y, (i, ii) = Func("y"), t2s.variables("i ii")
+    y[i] = t2s.minimum(t2s.maximum(a[i] * b[i], low[i]), high[i])
+    return y.bound(i, 0, length).split(i, i, ii, pes).unroll(ii)
+
+
+def float_rectifier(length: int, pes: int) -> Func:
+    """What is not negative of a vector."""
+    x, y, (i, ii) = ImageParam(FLOAT, 1, name="x"), Func("y"), t2s.variables("i ii")
+    y[i] = t2s.maximum(x[i], t2s.cast(FLOAT, 0))
+    return y.bound(i, 0, length).split(i, i, ii, pes).unroll(ii)
+
+
+def float_mean(length: int) -> Func:
+    """The mean of three neighbors, one of which has twice the weight."""
+    x, y, i = ImageParam(FLOAT, 1, name="x"), Func("y"), t2s.Var("i")
+    y[i] = (x[i] + x[i + 1] * 2.0 + x[i + 2]) * 0.25
+    return y.bound(i, 0, length)
+
+
+def float_polynomial(length: int) -> Func:
+    """A polynomial of the second degree of each element, by Horner's rule."""
+    x, y, i = ImageParam(FLOAT, 1, name="x"), Func("y"), t2s.Var("i")
+    y[i] = (x[i] * 0.3 + 1.7) * x[i] - 2.5
+    return y.bound(i, 0, length)
+
+
+def normalized(length: int, pes: int) -> Func:
+    """A vector less a number that is known at the start, times another one."""
+    x, (i, ii) = ImageParam(FLOAT, 1, name="x"), t2s.variables("i ii")
+    mean, scale = t2s.Param(FLOAT, name="mean"), t2s.Param(FLOAT, name="scale")
+    y = Func("y")
+    y[i] = (x[i] - mean) * scale
+    return y.bound(i, 0, length).split(i, i, ii, pes).unroll(ii)
+
+
+def float_leaky(length: int, type: t2s.Type = FLOAT) -> Func:
+    """A rectifier that passes a tenth of what is negative."""
+    x, y, i = ImageParam(type, 1, name="x"), Func("y"), t2s.Var("i")
+    wide = t2s.cast(FLOAT, x[i])
+    y[i] = t2s.cast(type, t2s.select(wide > 0.0, wide, wide * 0.1))
+    return y.bound(i, 0, length)
+
+
+def float_largest(rows: int, columns: int) -> Func:
+    """The largest element of each row, with a PE for each row."""
+    A, y = ImageParam(FLOAT, 2, name="A"), Func("y")
+    i, k = t2s.Var("i"), RDom(0, columns, name="k")
+    y[i] = t2s.cast(FLOAT, -1000)
+    y[i] = t2s.maximum(y[i], A[i, k])
+    return y.bound(i, 0, rows).reorder(k, i).unroll(i)
+
+
+def float_smallest(rows: int, columns: int) -> Func:
+    """The smallest element of each row, with a PE for each row."""
+    A, y = ImageParam(FLOAT, 2, name="A"), Func("y")
+    i, k = t2s.Var("i"), RDom(0, columns, name="k")
+    y[i] = t2s.cast(FLOAT, 9999)
+    y[i] = t2s.minimum(A[i, k], y[i])
+    return y.bound(i, 0, rows).reorder(k, i).unroll(i)
+
+
+def float_scaled(length: int, pes: int) -> Func:
+    """A hundredth of a vector."""
+    x, y, (i, ii) = ImageParam(FLOAT, 1, name="x"), Func("y"), t2s.variables("i ii")
+    y[i] = x[i] * 0.01
+    return y.bound(i, 0, length).split(i, i, ii, pes).unroll(ii)
+
+
+def thresholded(length: int) -> Func:
+    """The sums of two vectors of bfloat16 that are above another one."""
+    a, b, least = (ImageParam(BFLOAT, 1, name=name) for name in ("a", "b", "least"))
+    y, i = Func("y"), t2s.Var("i")
+    total = t2s.cast(FLOAT, a[i]) + t2s.cast(FLOAT, b[i])
+    y[i] = t2s.cast(
+        BFLOAT, t2s.select(total > t2s.cast(FLOAT, least[i]), total, t2s.cast(FLOAT, 0))
+    )
+    return y.bound(i, 0, length)
+
+
+def float_distances(points: int, dimensions: int, pes: int) -> Func:
+    """Squared distances of points from one point."""
+    p, c = ImageParam(FLOAT, 2, name="p"), ImageParam(FLOAT, 1, name="c")
+    y, (i, ii), k = Func("y"), t2s.variables("i ii"), RDom(0, dimensions, name="k")
+    y[i] = t2s.cast(FLOAT, 0)
+    y[i] += (p[i, k] - c[k]) * (p[i, k] - c[k])
+    return y.bound(i, 0, points).split(i, i, ii, pes).reorder(ii, i, k).unroll(ii)
+
+
+def absolute_differences(length: int) -> Func:
+    """The absolute differences of two vectors of bfloat16."""
+    a, b = ImageParam(BFLOAT, 1, name="a"), ImageParam(BFLOAT, 1, name="b")
+    y, i = Func("y"), t2s.Var("i")
+    y[i] = t2s.absolute(t2s.cast(FLOAT, a[i]) - t2s.cast(FLOAT, b[i]))
+    return y.bound(i, 0, length)
+
+
 DRAWN: Mapping[str, Callable[[], Func]] = MappingProxyType(
     {
         "sum of vectors": lambda: add(96, 2),
@@ -287,3 +451,42 @@ CHECKED: Mapping[str, Callable[[], Func]] = MappingProxyType(
     }
 )
 """Designs that were measured after the rules were made, and had no part in them."""
+
+FLOATS: Mapping[str, Callable[[], Func]] = MappingProxyType(
+    {
+        "gemm 2x2 bfloat16": lambda: float_gemm(2, 2, 6, BFLOAT),
+        "gemm 2x3 float32": lambda: float_gemm(2, 3, 9),
+        "axpy float32": lambda: axpy(24, 1),
+        "axpy 2 PEs bfloat16": lambda: axpy(30, 2, BFLOAT),
+        "matrix-vector 4 PEs float32": lambda: float_matrix_vector(8, 11, 4),
+        "sums in turn 2 PEs float32": lambda: float_sums_in_turn(16, 9, 2),
+        "sums in turn 3 PEs bfloat16": lambda: float_sums_in_turn(21, 14, 3, BFLOAT),
+        "FIR 4 taps float32": lambda: float_fir(4, 16),
+        "FIR 5 taps bfloat16": lambda: float_fir(5, 20, BFLOAT),
+        "differences squared float32": lambda: differences_squared(40),
+        "products clamped float32": lambda: products_clamped(20, 2),
+        "rectifier of 2 PEs float32": lambda: float_rectifier(34, 2),
+        "mean of three float32": lambda: float_mean(25),
+        "polynomial float32": lambda: float_polynomial(30),
+        "leaky rectifier bfloat16": lambda: float_leaky(44, BFLOAT),
+        "largest of 4 rows float32": lambda: float_largest(4, 24),
+        "smallest of 3 rows float32": lambda: float_smallest(3, 17),
+    }
+)
+"""Designs of floating-point numbers, after which the rules for them were made."""
+
+FLOATS_CHECKED: Mapping[str, Callable[[], Func]] = MappingProxyType(
+    {
+        "gemm 3x3 bfloat16": lambda: float_gemm(3, 3, 12, BFLOAT),
+        "axpy 3 PEs float32": lambda: axpy(33, 3),
+        "FIR 7 taps bfloat16": lambda: float_fir(7, 30, BFLOAT),
+        "normalized 2 PEs float32": lambda: normalized(50, 2),
+        "leaky rectifier float32": lambda: float_leaky(26),
+        "distances 2 PEs float32": lambda: float_distances(16, 3, 2),
+        "absolute differences bfloat16": lambda: absolute_differences(31),
+        "matrix-vector 2 PEs float32": lambda: float_matrix_vector(6, 18, 2),
+        "scaled by 0.01, 2 PEs float32": lambda: float_scaled(32, 2),
+        "above a threshold bfloat16": lambda: thresholded(27),
+    }
+)
+"""Designs of floating-point numbers that had no part in the rules."""

@@ -24,7 +24,8 @@ T = TypeVar("T", bound=Term)
 
 def field_names(term: Term) -> tuple[str, ...]:
     """The names of the fields of a term, in order."""
-    return _names_of(cast(Any, type(term)))
+    kind: Any = type(term)
+    return _names_of(kind)
 
 
 @cache
@@ -49,7 +50,8 @@ def _term_names_of(kind: type[Any]) -> tuple[str, ...]:
 def children(term: Term) -> list[Term]:
     """The direct sub-terms, in field order."""
     terms: list[Term] = []
-    for name in _term_names_of(cast(Any, type(term))):
+    kind: Any = type(term)
+    for name in _term_names_of(kind):
         value = getattr(term, name)
         if isinstance(value, Term):
             terms.append(value)
@@ -89,7 +91,7 @@ def distinct(term: Term, into: Callable[[Term], bool] | None = None) -> Iterator
 def rebuild(term: T, replace: Callable[[Term], Term]) -> T:
     """A copy of ``term`` with every direct child replaced; ``term`` itself if nothing changes."""
     changes: dict[str, object] = {}
-    kind = cast(Any, type(term))
+    kind: Any = type(term)
     for name in _term_names_of(kind):
         value = getattr(term, name)
         new: object = value
@@ -132,7 +134,8 @@ def rewrite(
             done[id(node)] = node
             continue
         rebuilt = node
-        if _term_names_of(cast(Any, type(node))):
+        kind: Any = type(node)
+        if _term_names_of(kind):
             if not entered and (inside := [x for x in children(node) if id(x) not in done]):
                 waiting.append((node, True))
                 waiting += [(child, False) for child in reversed(inside)]

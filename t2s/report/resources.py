@@ -358,7 +358,8 @@ def _of(needed: int, available: int | None) -> str:
 # * Operators take blocks; selections, conversions and other bit movement are logic and wires.
 # * Every operator of a body is built once, however often its value is used, unless it is unused.
 # * Expressions over indices and parameters only (subscripts, conditions) are counters and logic.
-# * A multiplication by a constant power of two is a shift, or an addition to the exponent.
+# * A multiplication by a constant power of two is a shift, or an addition to the exponent; where
+#   products of floats are modules (``Fabric.shifts_floats``), those are like all others.
 # * An integer multiplier is as wide as its operands were before they were widened: a product of two
 #   int8 in int32 takes half a block, because synthesis finds that the upper bits repeat the sign.
 # * For the types in ``Fabric.fused`` a block has a multiplier and an adder.  A *sum of products* is
@@ -457,7 +458,7 @@ class _Counter:
             (self.cost(child) for child in children(expr) if isinstance(child, Expr)), Fraction(0)
         )
         match expr:
-            case Apply(operator=Op.MULTIPLY) if _shifts(expr):
+            case Apply(operator=Op.MULTIPLY) if _shifts(expr, self.fabric):
                 return inner
             case Apply(operator=operator, operands=operands, type=type):
                 each = self.fabric.dsp_cost(operator, self._built_for(operands))
@@ -518,15 +519,17 @@ class _Counter:
                     additions += value.type.lanes - 1
                     pending.append(value)
                 case Apply(operator=Op.MULTIPLY, operands=operands, type=type) as product:
-                    products += 0 if _shifts(product) else type.lanes
+                    products += 0 if _shifts(product, self.fabric) else type.lanes
                     rest += sum((self.cost(operand) for operand in operands), Fraction(0))
                 case leaf:
                     rest += self.cost(leaf)
         return rest + max(additions * add, products * multiply)
 
 
-def _shifts(product: Apply) -> bool:
-    """Whether one operand is a constant power of two."""
+def _shifts(product: Apply, fabric: Fabric) -> bool:
+    """Whether one operand is a constant power of two, which takes no multiplier."""
+    if product.type.is_float and not fabric.shifts_floats:
+        return False
     for operand in product.operands:
         value = operand.value if isinstance(operand, Broadcast) else operand
         if isinstance(value, Const) and abs(frexp(value.value)[0]) in (0.5, 0.0):

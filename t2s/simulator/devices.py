@@ -45,6 +45,8 @@ class Fabric:
     ram_shapes: the (words, bits) that one RAM block can be configured to.
     logic_words: memories of at most this many words are made of logic and take no RAM block.
     burst_words: words of the FIFO that each load and each store unit has for bursts.
+    shifts_floats: whether a product of a floating-point number and a constant power of two is an
+        addition to the exponent, and not a multiplier.
     """
 
     dsp_costs: DspTable = field(repr=False, hash=False)
@@ -52,6 +54,7 @@ class Fabric:
     ram_shapes: tuple[tuple[int, int], ...]
     logic_words: int
     burst_words: int
+    shifts_floats: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dsp_costs", MappingProxyType(dict(self.dsp_costs)))
@@ -142,6 +145,7 @@ def _ecp5_fabric() -> Fabric:
         ram_shapes=((512, 36), (1024, 18), (2048, 9), (4096, 4), (8192, 2), (16384, 1)),
         logic_words=64,
         burst_words=0,
+        shifts_floats=False,
     )
 
 

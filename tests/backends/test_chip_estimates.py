@@ -94,10 +94,9 @@ def test_estimates_beside_synthesis() -> None:
 @pytest.mark.parametrize("name", ["gemm 2x2 int8", "complex product"])
 def test_estimate_beside_a_synthesis_of_today(name: str) -> None:
     pytest.importorskip("pyosys")
-    logic, measured = (
-        estimate(name),
-        synthesized(t2s.lower({**DESIGNS, **DRAWN, **CHECKED}[name]())),
-    )
+    graph = t2s.lower({**DESIGNS, **DRAWN, **CHECKED}[name]())
+    logic, (measured, multipliers) = estimate(name), synthesized(graph)
+    assert t2s.resources(graph, device=DEVICE).dsp_blocks == multipliers
     assert error(logic.luts, measured.luts) < 0.1
     assert logic.flip_flops == measured.flip_flops
     assert logic.carry_cells == measured.carry_cells
@@ -120,9 +119,9 @@ def test_resources_have_logic_by_node() -> None:
     assert str(report.chip.clock) in text
 
 
-def test_logic_is_not_estimated_of_other_devices_and_of_floats() -> None:
+def test_logic_is_not_estimated_of_other_devices_and_of_float64() -> None:
     assert t2s.resources(gemm(2, 2, 6, 8)).logic is None
-    x, y, i = ImageParam(Float(32), 1, name="x"), Func("y"), Var("i")
+    x, y, i = ImageParam(Float(64), 1, name="x"), Func("y"), Var("i")
     y[i] = x[i] + x[i]
     report = t2s.resources(y.bound(i, 0, 8), device="ecp5-85k")
     assert report.logic is None
@@ -293,6 +292,20 @@ def test_what_came_first_is_the_smaller_one_for_less() -> None:
     less, more = counts("<"), counts(">")
     assert 8 <= more.luts - less.luts <= 14  # whether 16 bits are equal
     assert more.carry_cells == less.carry_cells
+
+
+def test_what_a_condition_sets_to_a_constant_is_a_reset() -> None:
+    """Flip-flops have one; no table chooses between a value and a constant."""
+
+    def luts(least: int | None) -> int:
+        x, y, i = ImageParam(Int(16), 1, name="x"), Func("y"), Var("i")
+        y[i] = x[i] if least is None else t2s.maximum(x[i], t2s.cast(Int(16), least))
+        logic = t2s.resources(y.bound(i, 0, 40), device=DEVICE)["y"].logic
+        assert logic is not None
+        return logic.luts
+
+    for least in (0, 100):
+        assert luts(least) - luts(None) <= 6
 
 
 def test_a_page_has_the_logic_of_nodes_beside_what_was_routed(tmp_path: Path) -> None:

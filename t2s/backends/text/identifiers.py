@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 
 from t2s.core.names import NameSupply
 
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9_]")
+
 MACRO = re.compile(r"(?=(?:[^A-Z]*[A-Z]){3})[A-Z][A-Z0-9_]+")
 """Macros of C and C++ are written in capitals: NAN, NULL, M_PI, INT_MAX and many more."""
 
@@ -17,7 +19,7 @@ def plain(name: str) -> str:
     >>> plain("A feeder"), plain("2nd")
     ('A_feeder', 'v2nd')
     """
-    text = re.sub(r"[^A-Za-z0-9_]", "_", name).lstrip("_") or "v"
+    text = _NOT_PLAIN.sub("_", name).lstrip("_") or "v"
     return f"v{text}" if text[0].isdigit() else text
 
 

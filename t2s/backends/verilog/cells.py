@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from math import inf
 
 from t2s.backends.text.expressions import (
@@ -24,7 +25,13 @@ from t2s.backends.text.expressions import (
     Unary,
 )
 from t2s.backends.verilog import verilog_ast as ast
-from t2s.backends.verilog.gates import NS_OF_PRODUCT, ONE, ZERO, Gates, Literals, significant
+from t2s.backends.verilog.float_cells import (
+    NS_OF_FUNCTION,
+    float_function,
+    float_module_cells,
+    float_shape,
+)
+from t2s.backends.verilog.gates import ONE, ZERO, Gates, Literals, significant
 from t2s.backends.verilog.reductions import levels_of
 from t2s.core.logic import Logic
 
@@ -32,6 +39,7 @@ WORD_BITS = 32
 _NUMBER = re.compile(r"(?:(\d+)'(s?)([bdh]))?([0-9a-fA-F]+)")
 _BASES = {"b": 2, "d": 10, "h": 16}
 _FUNCTION = re.compile(r"operators::(\w+)_([su])(\d+)")
+_FLOAT_FUNCTION = re.compile(r"operators::(\w+)_(?:f32|b16)")
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 
 _SHARED = 0.9
@@ -103,7 +111,13 @@ class ModuleCells:
         self.moves: dict[str, str] = {}
         self.moved: Values = {}
         self.repeated: set[int] = set()
+        self.shapes: dict[int, tuple[int, bool]] = {}
+        """The shapes of expressions of the module, which are there as long as it is."""
         self.flip_flops = 0
+        self.measured = Logic()
+        """What was measured as a whole: it is not in the gates, and takes no part in what they
+        share."""
+        self.slowest = 0.0
 
     def count(self) -> ModuleLogic:
         """The cells of the module."""
@@ -149,11 +163,10 @@ class ModuleCells:
         for name in outputs:
             self.roots += self.values[name]
         tables, cells = self.gates.tables(self.roots)
+        counted = Logic(luts=round(_SHARED * tables), flip_flops=self.flip_flops, carry_cells=cells)
         return ModuleLogic(
-            logic=Logic(
-                luts=round(_SHARED * tables), flip_flops=self.flip_flops, carry_cells=cells
-            ),
-            slowest=self.gates.slowest(self.roots),
+            logic=counted + self.measured,
+            slowest=max(self.slowest, self.gates.slowest(self.roots)),
             outputs={name: self.values[name] for name in outputs},
         )
 
@@ -195,8 +208,10 @@ class ModuleCells:
                         holds = if_true == now
                         controls.append(condition ^ 1 if holds else condition)
                         data = if_false if holds else if_true
-                    elif condition == self.reset and if_true in (ZERO, ONE):
+                    elif reset == ZERO and if_true in (ZERO, ONE):
                         reset, data = condition, if_false
+                    elif reset == ZERO and if_false in (ZERO, ONE):
+                        reset, data = condition ^ 1, if_true
                     else:
                         break
                 if data == now:
@@ -207,7 +222,7 @@ class ModuleCells:
                     continue
                 found.add(key)
                 self.flip_flops += 1
-                self.roots += (data, enable)
+                self.roots += (data, enable, reset)
 
     # ------------------------------------------------------------------------------- instances
 
@@ -234,6 +249,13 @@ class ModuleCells:
                 (clears,) = self.bits(connections["clear"])
                 columns = [(*bits, clears) for bits in zip(*words, strict=True)]
                 self.gates.end_chain(self.bits(connections["next"]), columns)
+            case "float_add" | "float_multiply":
+                left, right = (self.bits(connections[name]) for name in ("left", "right"))
+                self.roots += left + right
+                output = parameters["OUTPUT"] == 1
+                module = float_module_cells(item.module, parameters["STAGES"], output, left, right)
+                self.measured += module.logic
+                self.slowest = max(self.slowest, module.slowest)
             case "delay":
                 self.roots += self.bits(connections["now"])
                 self.flip_flops += parameters["WIDTH"] * parameters["CYCLES"]
@@ -355,7 +377,7 @@ class ModuleCells:
 
     def truth(self, expression: TargetExpression) -> int:
         """A literal for whether an expression is not zero."""
-        return self.gates.all_of(bit ^ 1 for bit in self.bits(expression)) ^ 1
+        return self.gates.all_of([bit ^ 1 for bit in self.bits(expression)]) ^ 1
 
     def bits(self, expression: TargetExpression) -> Literals:
         """An expression by itself."""
@@ -376,6 +398,12 @@ class ModuleCells:
 
     def shape(self, expression: TargetExpression) -> tuple[int, bool]:
         """The width of an expression by itself, and whether it has a sign."""
+        key = id(expression)
+        if key not in self.shapes:
+            self.shapes[key] = self._shape(expression)
+        return self.shapes[key]
+
+    def _shape(self, expression: TargetExpression) -> tuple[int, bool]:
         match expression:
             case Literal(text=text):
                 _, width, signed = _number(text)
@@ -411,6 +439,9 @@ class ModuleCells:
                 found = _FUNCTION.fullmatch(function)
                 if found:
                     return int(found[3]), found[2] == "s"
+                found = _FLOAT_FUNCTION.fullmatch(function)
+                if found:
+                    return float_shape(found[1]), False
         raise NotCounted(getattr(expression, "function", expression.__class__.__name__))
 
     def _together(self, left: TargetExpression, right: TargetExpression) -> tuple[int, bool]:
@@ -523,7 +554,7 @@ class ModuleCells:
         parts = [-(-size // one) for size in bits]
         length = min(sum(bits), needed)
         product = self.gates.incoming(length)
-        self.gates.delays.update((bit >> 1, NS_OF_PRODUCT) for bit in product)
+        self.gates.products.update(bit >> 1 for bit in product)
         if parts != [1, 1]:
             # parts of long operands are added up above the lowest part
             for _ in range(max(parts) if min(parts) > 1 else 1):
@@ -573,6 +604,14 @@ class ModuleCells:
                 found_function = _FUNCTION.fullmatch(function)
                 if found_function:
                     return self._called(found_function[1], arguments, width, signed)[:needed]
+                found_function = _FLOAT_FUNCTION.fullmatch(function)
+                if found_function:
+                    words = [self.bits(argument) for argument in arguments]
+                    result, luts = float_function(self.gates, found_function[1], words)
+                    if luts:
+                        self.measured += Logic(luts=luts)
+                        self.slowest = max(self.slowest, NS_OF_FUNCTION)
+                    return result[:needed]
         raise NotCounted(getattr(expression, "function", type(expression).__name__))
 
     def _compared(self, operator: str, left: TargetExpression, right: TargetExpression) -> int:
@@ -693,6 +732,7 @@ def _integer(value: TargetExpression) -> int:
     return int(value.text)
 
 
+@cache
 def _number(text: str) -> tuple[int, int, bool]:
     """The value of a literal, its width, and whether it has a sign."""
     if text == "'0":

@@ -142,6 +142,8 @@ _MACROS = """
 assert errno linux math_errhandling stderr stdin stdout unix vl_unique_ptr vl_unordered_map
 vl_unordered_set L_tmpnam L_ctermid P_tmpdir
 """
+_UNDERSCORES = re.compile(r"__+")
+
 RESERVED = frozenset((*_WORDS.split(), *_MACROS.split()))
 
 
@@ -151,7 +153,7 @@ def identifier(name: str) -> str:
     >>> identifier("A feeder"), identifier("module"), identifier("2nd")
     ('A_feeder', 'module_', 'v2nd')
     """
-    text = re.sub(r"__+", "_", plain(name).rstrip("_") or "v")
+    text = _UNDERSCORES.sub("_", plain(name).rstrip("_") or "v")
     return f"{text}_" if text in RESERVED or MACRO.fullmatch(text) else text
 
 

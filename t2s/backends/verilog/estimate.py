@@ -60,8 +60,8 @@ class DesignLogic:
 def logic_of_design(graph: Graph, times: DeviceTimes, technology: Technology) -> DesignLogic | None:
     """The logic of a design.
 
-    ``None`` for a technology and for parts of a design whose cells are not known, and for a design
-    that is no chip: machines, floating-point numbers, what the technology cannot build.
+    ``None`` for a technology and for parts of a design whose cells are not known, as those of
+    machines, and for a design that is no chip: what the technology cannot build.
     """
     library = LIBRARIES.get(technology.name)
     if library is None or any(isinstance(node, Machine) for node in graph.nodes):

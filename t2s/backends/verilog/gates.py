@@ -6,14 +6,17 @@ node, and constants are folded, as synthesis does it; inverters are free inside 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import ceil, log
 
 ZERO, ONE = 0, 1
 Literals = list[int]
 
-Place = int | tuple[int, int]
-"""A node, or a bit of a chain of carry cells: the number of the chain, and the bit."""
+Place = int
+"""A node, or a bit of all the bits of chains of carry cells: ``~at`` for the one with number
+``at``."""
+
+Places = Collection[Place]
 
 LUT_INPUTS = 4
 """Of one look-up table."""
@@ -41,16 +44,23 @@ class Gates:
 
     def __init__(self, shortest_chain: int) -> None:
         self.shortest_chain = shortest_chain
-        self.inputs: list[tuple[int, ...]] = [()]
-        """The literals that a node depends on; none for a constant and for what comes in."""
+        self.inputs: dict[int, tuple[int, ...]] = {}
+        """The gates: the literals that a node depends on, if it is no constant and does not come
+        in from elsewhere."""
+        self.nodes = 1
+        """How many nodes there are; the first one is the constant."""
         self.choices: dict[int, tuple[int, int, int]] = {}
         """The condition and both values of a literal that a condition chooses."""
-        self.chains: dict[int, tuple[int, int]] = {}
-        """The carry chain whose output a node is, and the bit of it."""
-        self.delays: dict[int, float] = {}
-        """When what comes from elsewhere is there, if not at the start of the cycle."""
-        self.chain_inputs: list[tuple[tuple[int, ...], ...]] = []
-        """Of each chain: the literals that go in, bit by bit."""
+        self.chains: dict[int, int] = {}
+        """The bit of a carry chain whose output a node is; all chains are numbered as one."""
+        self.chain_inputs: list[tuple[int, ...]] = []
+        """The places that each bit of a chain depends on: what goes in, and the bit below."""
+        self.chain_of: list[int] = []
+        """The chain that each bit is of."""
+        self.chain_starts: list[int] = []
+        """The first bit of each chain."""
+        self.products: set[int] = set()
+        """Nodes that come out of multipliers without registers."""
         self.late: set[int] = set()
         """Nodes that compare with a carry chain."""
         self.added: set[int] = set()
@@ -62,15 +72,14 @@ class Gates:
 
     def incoming(self, count: int = 1) -> Literals:
         """New signals from elsewhere: inputs, registers, outputs of other cells."""
-        first = len(self.inputs)
-        self.inputs.extend(() for _ in range(count))
-        return [2 * at for at in range(first, first + count)]
+        first, self.nodes = self.nodes, self.nodes + count
+        return [*range(2 * first, 2 * self.nodes, 2)]
 
     def _node(self, kind: str, *inputs: int) -> int:
         key = (kind, *inputs)
         if key not in self._known:
-            self._known[key] = 2 * len(self.inputs)
-            self.inputs.append(inputs)
+            (self._known[key],) = self.incoming()
+            self.inputs[self.nodes - 1] = inputs
         return self._known[key]
 
     def both(self, a: int, b: int) -> int:
@@ -138,7 +147,7 @@ class Gates:
 
     def equal(self, left: Literals, right: Literals) -> int:
         """Whether two words are equal."""
-        return self.all_of(self.differs(a, b) ^ 1 for a, b in zip(left, right, strict=True))
+        return self.all_of([self.differs(a, b) ^ 1 for a, b in zip(left, right, strict=True)])
 
     # ------------------------------------------------------------------------------- carry chains
 
@@ -252,11 +261,14 @@ class Gates:
 
     def end_chain(self, outputs: Literals, inputs: Sequence[tuple[int, ...]]) -> None:
         """Say that signals come out of a chain of carry cells, the last ones of its bits."""
-        number, first = len(self.chain_inputs), len(inputs) - len(outputs)
-        self.chain_inputs.append(tuple(inputs))
-        self.chains.update(
-            (literal >> 1, (number, first + at)) for at, literal in enumerate(outputs)
-        )
+        start = len(self.chain_of)
+        self.chain_of += [len(self.chain_starts)] * len(inputs)
+        self.chain_starts.append(start)
+        for at, bits in enumerate(inputs):
+            places = [literal >> 1 for literal in bits]
+            self.chain_inputs.append((*places, ~(start + at - 1)) if at else (*places,))
+        first = start + len(inputs) - len(outputs)
+        self.chains.update((literal >> 1, first + at) for at, literal in enumerate(outputs))
 
     def _small_sum(self, left: Literals, right: Literals, subtract: bool) -> Literals:
         carry, total = int(subtract), []
@@ -295,7 +307,7 @@ class Gates:
         borrow = self._sums[key][0]
         found = self._compared(left[chained:], right[chained:], borrow, signed)
         constant = set(left) <= {ZERO, ONE} or set(right) <= {ZERO, ONE}
-        if not constant and any(self.inputs[bit >> 1] for bit in (*left, *right)):
+        if not constant and any(bit >> 1 in self.inputs for bit in (*left, *right)):
             self.late.add(found >> 1)
         return found
 
@@ -315,127 +327,171 @@ class Gates:
         Each gate takes those before it into its table as long as all inputs fit.  A chain is as
         long as to the last of its bits that is needed.
         """
-        order = self._needed(roots, self._cuts())
-        before = dict(order)
-        arrivals: dict[Place, float] = {}
-        for place, inputs in order:
-            latest = max((arrivals.get(each, 0.0) for each in inputs), default=0.0)
-            arrivals[place] = latest + self._fast(place)
-        tails = dict.fromkeys(before, 0.0)
-        for place, inputs in reversed(order):
-            for each in inputs:
-                tails[each] = max(tails[each], tails[place] + self._fast(place))
+        places = self._places()
+        before = _needed(roots, places)
+        slow = self._slow(before)
         tables = 0.0
-        lengths = [0] * len(self.chain_inputs)
+        lengths = [0] * len(self.chain_starts)
         for place in before:
-            if isinstance(place, tuple):
-                number, at = place
-                lengths[number] = max(lengths[number], at + 1)
-            elif self.inputs[place]:
-                slow = place in self.added and arrivals[place] + tails[place] > _NS_OF_SLOW
-                tables += 3 if place in self.wide else _TABLES_OF_SLOW if slow else 1
+            if place < 0:
+                lengths[self.chain_of[~place]] += 1
+            elif place in self.inputs:
+                tables += 3 if place in self.wide else _TABLES_OF_SLOW if place in slow else 1
         return tables, sum((length + 1) // 2 for length in lengths)
 
-    def _needed(
-        self, roots: Iterable[int], cuts: Sequence[frozenset[int]]
-    ) -> list[tuple[Place, list[Place]]]:
-        """What is needed for these literals, each with what it depends on, which comes before it.
+    def _places(self) -> dict[Place, Places]:
+        """All places that take a cell or time, each with what it depends on."""
+        places = self._cuts()
+        places |= {node: (~bit,) for node, bit in self.chains.items()}
+        places |= {~at: inputs for at, inputs in enumerate(self.chain_inputs)}
+        places |= dict.fromkeys(self.products, ())
+        return places
 
-        A sum that goes into itself goes through a register.
-        """
-        order: list[tuple[Place, list[Place]]] = []
-        seen: set[Place] = set()
-        waiting: list[tuple[Place, bool]] = [(root >> 1, False) for root in roots]
-        while waiting:
-            place, entered = waiting.pop()
-            if entered:
-                order.append((place, self._before(place, cuts)))
-            elif place not in seen:
-                seen.add(place)
-                waiting.append((place, True))
-                waiting += [(each, False) for each in self._before(place, cuts)]
-        return order
-
-    def _before(self, place: Place, cuts: Sequence[frozenset[int]]) -> list[Place]:
-        if isinstance(place, tuple):
-            number, at = place
-            inputs: list[Place] = [literal >> 1 for literal in self.chain_inputs[number][at]]
-            return [(number, at - 1), *inputs] if at else inputs
-        if self.inputs[place]:
-            return [*cuts[place]]
-        return [self.chains[place]] if place in self.chains else []
+    def _slow(self, before: Mapping[Place, Places]) -> set[int]:
+        """Gates of sums of sums that synthesis finds too slow, of places in their order."""
+        if self.added.isdisjoint(before):
+            return set()
+        arrivals: dict[Place, float] = {}
+        for place, inputs in before.items():
+            latest = 0.0
+            for each in inputs:
+                arrival = arrivals.get(each, 0.0)
+                if arrival > latest:
+                    latest = arrival
+            arrivals[place] = latest + self._fast(place)
+        tails = dict.fromkeys(before, 0.0)
+        for place in reversed(arrivals):
+            tail = tails[place] + self._fast(place)
+            for each in before[place]:
+                if tail > tails.get(each, tail):
+                    tails[each] = tail
+        return {
+            place
+            for place in self.added.intersection(before)
+            if arrivals[place] + tails[place] > _NS_OF_SLOW
+        }
 
     def _fast(self, place: Place) -> float:
         """What a place adds to a path, in ns, as synthesis sees it."""
-        if isinstance(place, tuple):
+        if place < 0:
             return _NS_OF_FAST_CARRY
-        if self.inputs[place]:
+        if place in self.inputs:
             return _NS_OF_FAST_TABLE
         if place in self.chains:
             return _NS_OF_FAST_CHAIN
-        return _NS_OF_FAST_PRODUCT if place in self.delays else 0.0
+        return _NS_OF_FAST_PRODUCT if place in self.products else 0.0
 
     def slowest(self, roots: Iterable[int]) -> float:
         """The time in ns that the slowest of these literals takes, without that of registers.
 
         Gates of many inputs become trees of tables.
         """
-        support: list[frozenset[int]] = []
-        for node, inputs in enumerate(self.inputs):
-            found = frozenset((node,)) if node and not inputs else frozenset[int]()
-            support.append(found.union(*(support[literal >> 1] for literal in inputs)))
-        starts: dict[int, float] = {}
+        # sets are bits of numbers, which are united quickly: chains, products, and all leaves
+        chains = len(self.chain_starts)
+        support: dict[int, int] = {0: 0}
 
-        def start(leaf: int) -> float:
-            """When a signal from elsewhere is there."""
-            if leaf not in self.chains:
-                return self.delays.get(leaf, 0.0)
-            number, _ = self.chains[leaf]
-            if number not in starts:
-                starts[number] = 0.0  # a sum that goes into itself goes through a register
-                inputs = self.chain_inputs[number]
-                latest = max((arrival(bit) for bits in inputs for bit in bits), default=0.0)
-                starts[number] = latest + NS_OF_CHAIN + NS_OF_CARRY * len(inputs)
-            return starts[number]
+        def leaf(node: int) -> int:
+            late = 1 << chains if node in self.products else 0
+            if node in self.chains:
+                late = 1 << self.chain_of[self.chains[node]]
+            support[node] = late | 1 << chains + len(support)
+            return support[node]
 
-        def arrival(literal: int) -> float:
-            leaves = support[literal >> 1]
-            if not leaves:
-                return 0.0
-            levels = 0 if not self.inputs[literal >> 1] else max(1, ceil(log(len(leaves), 4)))
-            return max(map(start, leaves)) + levels * NS_OF_TABLE
-
-        return max(map(arrival, roots), default=0.0)
-
-    def _cuts(self) -> list[frozenset[int]]:
-        uses = [0] * len(self.inputs)
-        for inputs in self.inputs:
+        for gate, inputs in self.inputs.items():
+            found = 0
             for literal in inputs:
-                uses[literal >> 1] += 1
-        cuts: list[frozenset[int]] = []
-        leaves: list[frozenset[int] | None] = []  # all that a node depends on, if a table has room
-        for at, inputs in enumerate(self.inputs):
-            if not inputs:
-                cuts.append(frozenset())
-                leaves.append(frozenset((at,)) if at else frozenset())
-                continue
-            nodes = {literal >> 1 for literal in inputs}
-            below = [leaves[node] for node in nodes]
-            whole = frozenset[int]().union(*(each or () for each in below))
-            if None not in below and len(whole) <= LUT_INPUTS:
-                leaves.append(whole)
-                cuts.append(whole)
-                continue
-            leaves.append(None)
+                node = literal >> 1
+                found |= support[node] if node in support else leaf(node)
+            support[gate] = found
+        starts: dict[int, float] = {}
+        latest: dict[int, float] = {}
+
+        def start(chain: int) -> float:
+            """When the sum of a chain is there."""
+            if chain not in starts:
+                starts[chain] = 0.0  # a sum that goes into itself goes through a register
+                begin = self.chain_starts[chain]
+                end = len(self.chain_inputs)
+                if chain + 1 < chains:
+                    end = self.chain_starts[chain + 1]
+                places = {place for bit in self.chain_inputs[begin:end] for place in bit}
+                arrived = max((arrival(node) for node in places if node >= 0), default=0.0)
+                starts[chain] = arrived + NS_OF_CHAIN + NS_OF_CARRY * (end - begin)
+            return starts[chain]
+
+        def latest_of(late: int) -> float:
+            """When the last of some chains and products is there."""
+            if late not in latest:
+                times = [start(at) for at in range(chains) if late >> at & 1]
+                if late >> chains:
+                    times.append(NS_OF_PRODUCT)
+                latest[late] = max(times, default=0.0)
+            return latest[late]
+
+        def arrival(node: int) -> float:
+            leaves = support[node] if node in support else leaf(node)
+            late = latest_of(leaves & (2 << chains) - 1)
+            if node not in self.inputs:
+                return late
+            count = (leaves >> chains + 1).bit_count()
+            return late + max(1, ceil(log(count, LUT_INPUTS))) * NS_OF_TABLE
+
+        nodes = {root >> 1 for root in roots}
+        return max((arrival(node) for node in nodes if self._takes_time(node)), default=0.0)
+
+    def _takes_time(self, node: int) -> bool:
+        return node in self.inputs or node in self.chains or node in self.products
+
+    def _cuts(self) -> dict[Place, Places]:
+        """The inputs of the table that computes each gate."""
+        uses: dict[int, int] = {}
+        for inputs in self.inputs.values():
+            for literal in inputs:
+                uses[literal >> 1] = uses.get(literal >> 1, 0) + 1
+        cuts: dict[Place, Places] = {}
+        leaves: dict[int, frozenset[int]] = {}  # all that a gate depends on, if a table has room
+        for gate, inputs in self.inputs.items():
+            nodes = [literal >> 1 for literal in inputs]
             cut = frozenset(nodes)
-            inner = [node for node in nodes if cuts[node]]
+            if cuts.keys().isdisjoint(cut):
+                leaves[gate] = cuts[gate] = cut
+                continue
+            inner = [node for node in cut if node in cuts]
+            whole = cut.difference(inner)
+            for node in inner:
+                if node not in leaves:
+                    break
+                whole |= leaves[node]
+            else:
+                if len(whole) <= LUT_INPUTS:
+                    leaves[gate] = cuts[gate] = whole
+                    continue
             inner.sort(key=lambda node: (uses[node] > 1, len(cuts[node]), node))
             for node in inner:
-                wider = (cut - {node}) | cuts[node]
+                wider = cut.difference((node,)).union(cuts[node])
                 if len(wider) <= LUT_INPUTS:
                     cut = wider
-            cuts.append(cut)
+            cuts[gate] = cut
         return cuts
+
+
+def _needed(roots: Iterable[int], places: Mapping[Place, Places]) -> dict[Place, Places]:
+    """The places that these literals need, each behind those that it depends on.
+
+    A sum that goes into itself goes through a register.
+    """
+    found: dict[Place, Places] = {}
+    entered: set[Place] = set()
+    waiting: list[Place] = [root >> 1 for root in roots if root >> 1 in places]
+    while waiting:
+        place = waiting.pop()
+        if place in entered:
+            found[place] = places[place]
+            continue
+        entered.add(place)
+        waiting.append(place)
+        waiting += [each for each in places[place] if each in places and each not in entered]
+    return found
 
 
 def _packed(words: Sequence[Literals]) -> list[Literals]:

@@ -411,6 +411,8 @@ def _search(statement: Search, graph: Graph, fresh: Fresh) -> SearchPort:
 
 def _parameters_of(graph: Graph, node: Node) -> list[ScalarParameter]:
     """The parameters that a node reads, including those in the index maps of its channels."""
+    if not graph.parameters:
+        return []
     ends = (
         *(index for channel in graph.inputs_of(node.name) for index in channel.sink_index),
         *(index for channel in graph.outputs_of(node.name) for index in channel.source_index),

@@ -90,7 +90,7 @@ def _class_of(
     }
 
     def rule(term: Term) -> Term | None:
-        return known.get(term) if isinstance(term, Expr) else None
+        return known.get(term) if isinstance(term, Expr) and term.type == BOOL else None
 
     def decided(expr: Expr) -> Expr:
         return simplify(rewrite(expr, rule))

@@ -90,7 +90,8 @@ class Stages:
         self.locals: dict[str, int | None] = {}
         self._feeding = _feeding(node.body)
         self._of_files: set[str] = set()
-        self._known: dict[tuple[Expr, bool], int | None] = {}
+        self._known: dict[tuple[int, bool], tuple[Expr, int | None]] = {}
+        """The stages of objects, each kept here so that its number stays its own."""
         written: set[str] = set()
         for statement in node.body:
             match statement:
@@ -124,10 +125,10 @@ class Stages:
 
     def of(self, expr: Expr, feeding: bool) -> int | None:
         """The stage of a value; ``None`` for one that is the same in all firings."""
-        key = expr, feeding
+        key = id(expr), feeding
         if key not in self._known:
-            self._known[key] = self._stage(expr, feeding)
-        return self._known[key]
+            self._known[key] = expr, self._stage(expr, feeding)
+        return self._known[key][1]
 
     def operands(self, expr: Expr, feeding: bool) -> int | None:
         """The stage in which all operands of a value are there."""
