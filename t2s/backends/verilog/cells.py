@@ -111,8 +111,8 @@ class ModuleCells:
         self.moves: dict[str, str] = {}
         self.moved: Values = {}
         self.repeated: set[int] = set()
-        self.shapes: dict[int, tuple[int, bool]] = {}
-        """The shapes of expressions of the module, which are there as long as it is."""
+        self.shapes: dict[int, tuple[TargetExpression, tuple[int, bool]]] = {}
+        """The shapes of expressions by their identity, and the expressions, which keep it."""
         self.flip_flops = 0
         self.measured = Logic()
         """What was measured as a whole: it is not in the gates, and takes no part in what they
@@ -400,8 +400,8 @@ class ModuleCells:
         """The width of an expression by itself, and whether it has a sign."""
         key = id(expression)
         if key not in self.shapes:
-            self.shapes[key] = self._shape(expression)
-        return self.shapes[key]
+            self.shapes[key] = expression, self._shape(expression)
+        return self.shapes[key][1]
 
     def _shape(self, expression: TargetExpression) -> tuple[int, bool]:
         match expression:
