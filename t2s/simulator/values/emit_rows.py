@@ -25,7 +25,7 @@ from t2s.core.expr import Expr, Local
 from t2s.core.types import INT32, Type
 from t2s.core.walk import walk
 from t2s.graph.body import Let, Load
-from t2s.graph.graph import Graph
+from t2s.graph.graph import Channel, Graph
 from t2s.graph.nodes import VALUE, Machine
 from t2s.llvm.expressions import (
     load_value,
@@ -138,18 +138,9 @@ class _Member:
         where = offset_by(builder, self._trace, self.context.scaled(fired, bytes))
         builder.store(codes, where, align=bytes)
 
-    def codes(self, firings: Sequence[tuple[Value | None, Firing]]) -> Value:
-        """The codes in all lanes, of the first of these that is taken there; ``None``: all."""
-        type = vector_type(integer_type(self._bits), LANES)
-        chosen: Value | None = None
-        for taken, firing in reversed(firings):
-            code = integer(firing.code, type)
-            if chosen is None or taken is None:
-                chosen = code
-            else:
-                chosen = self._builder.select(taken, code, chosen)
-        assert chosen is not None
-        return chosen
+    def code(self, firing: Firing) -> Value:
+        """The code of a rule, in all lanes."""
+        return integer(firing.code, vector_type(integer_type(self._bits), LANES))
 
     def leave(self, fired: Value, mode: Value) -> None:
         """Write everything back."""
@@ -174,6 +165,41 @@ class _Member:
         return self.context.address(self.context.layout.register(self.node.name, name))
 
 
+class _OneOf(StreamPort):
+    """The sending side of one of several channels, which may change from visit to visit."""
+
+    def __init__(
+        self, context: NodeContext, first: Channel, others: Sequence[tuple[Value, Channel]]
+    ) -> None:
+        """Each of the ``others`` is taken where its condition holds."""
+        super().__init__(context, first, receives=False)
+        builder, layout = context.builder, context.layout
+        self._sent = context.address(layout.tails(first.name))
+        self._taken = context.address(layout.heads(first.name))
+        for holds, other in others:
+            rings, capacity = (context.address(layout.ring(other.name), word) for word in (0, 1))
+            self._rings = builder.select(holds, builder.load(rings, POINTER), self._rings)
+            self._capacity = builder.select(holds, builder.load(capacity, I64), self._capacity)
+            sent, taken = (
+                context.address(section)
+                for section in (layout.tails(other.name), layout.heads(other.name))
+            )
+            self._sent = builder.select(holds, sent, self._sent)
+            self._taken = builder.select(holds, taken, self._taken)
+        self._mask = builder.sub(self._capacity, integer(1))
+
+    def begin_visit(self) -> None:
+        """Read the counters of the channel that is taken."""
+        builder = self._context.builder
+        builder.store(builder.load(self._sent, I64), self._counter)
+        self._limit = builder.add(builder.load(self._taken, I64), self._capacity)
+        self._first = self._rings
+
+    def end_visit(self) -> None:
+        """Write the counter back."""
+        self._context.builder.store(self._own_counter(), self._sent)
+
+
 class _RowsEmitter:
     """Emits the function."""
 
@@ -195,7 +221,7 @@ class _RowsEmitter:
             node.name: _Member(self._context(graph, node), node) for node in rows.machines
         }
         self._scanner = self._members[rows.scanner.node.name]
-        self._outputs = {name: self._port(name, receives=False) for name in rows.outer}
+        self._outputs = {names[0]: self._one_of(names) for names in rows.outer}
         (waited,) = rows.scanner.close.path.rule.takes
         self._next = self._port(waited, receives=True)
         self._held = {
@@ -204,9 +230,26 @@ class _RowsEmitter:
         self._begins = {f.node.name: builder.alloca(I1) for f in rows.followers if f.alternates}
         self._nowhere = builder.alloca(vector_type(I64, LANES))
         self._fired, self._status = builder.alloca(I64), builder.alloca(I64)
+        self._codes = {
+            rows.scanner.node.name: (
+                self._scanner.code(rows.scanner.step),
+                self._scanner.code(rows.scanner.close),
+            )
+        }
+        self._codes |= {follower.node.name: self._usual(follower) for follower in rows.followers}
         self._possible: Value
         self._waits: Value
         self._tokens: dict[str, _Token] = {}
+
+    def _usual(self, follower: Follower) -> tuple[Value, Value]:
+        """The codes of a machine within rows: of coordinates, and of a stop."""
+        member, builder = self._members[follower.node.name], self._builder
+        value, stop = member.code(follower.again), member.code(follower.stop)
+        for way in follower.others:
+            here = member.is_in(way.inside.name)
+            value = builder.select(here, member.code(way.again), value)
+            stop = builder.select(here, member.code(way.stop), stop)
+        return value, stop
 
     def _context(self, graph: Graph, node: Machine) -> NodeContext:
         return NodeContext(
@@ -225,6 +268,16 @@ class _RowsEmitter:
         node = declared.sink if receives else declared.source
         assert node is not None
         return StreamPort(self._members[node].context, declared, receives=receives)
+
+    def _one_of(self, channels: tuple[str, ...]) -> StreamPort:
+        """The sending side of a channel, or of one of several."""
+        first, *others = (self._graph.channel(name) for name in channels)
+        member = self._members[first.source]
+        if not others:
+            return StreamPort(member.context, first, receives=False)
+        (follower,) = (f for f in self._rows.followers if f.node.name == first.source)
+        modes = [member.is_in(way.inside.name) for way in follower.others]
+        return _OneOf(member.context, first, list(zip(modes, others, strict=True)))
 
     @property
     def _ports(self) -> tuple[StreamPort, ...]:
@@ -277,6 +330,8 @@ class _RowsEmitter:
         for follower in self._rows.followers:
             member = self._members[follower.node.name]
             inside = member.is_in(follower.inside.name)
+            for way in follower.others:
+                inside = builder.or_(inside, member.is_in(way.inside.name))
             if follower.alternates:
                 outside = member.is_in(follower.outside.name)
                 builder.store(outside, self._begins[follower.node.name])
@@ -311,7 +366,6 @@ class _RowsEmitter:
         lanes = constant_vector(list(range(LANES)), I32)
         narrow = builder.splat(builder.trunc(values, I32), LANES)
         within = builder.icmp_signed("<", lanes, narrow)
-        first = constant_vector([1] + [0] * (LANES - 1), I1)
         self._emit_step()
         written = {
             follower.node.name: self._emit_follower(follower, some)
@@ -328,30 +382,29 @@ class _RowsEmitter:
             sink = self._graph.channel(name).sink
             assert sink is not None
             port.take(self._load(self._begins[sink]))
-        codes: list[tuple[_Member, Value]] = [
-            (self._scanner, self._scanner.codes([(within, scanner.step), (None, scanner.close)]))
-        ]
-        for follower in self._rows.followers:
-            member = self._members[follower.node.name]
-            choices: list[tuple[Value | None, Firing]] = [
-                (within, follower.again),
-                (None, follower.stop),
-            ]
-            if follower.alternates:
-                begins = self._load(self._begins[follower.node.name])
-                at_first = builder.select(begins, first, null(_MASK))
-                choices = [(builder.and_(at_first, within), follower.first), *choices]
-                if follower.empty is not None:
-                    choices = [*choices[:2], (at_first, follower.empty), *choices[2:]]
-                builder.store(closes, self._begins[follower.node.name])
-            codes.append((member, member.codes(choices)))
-        for member, lanes_of_codes in codes:
-            member.note(lanes_of_codes, fired)
+        for name, member in self._members.items():
+            value, stop = self._codes[name]
+            codes = builder.select(within, value, stop)
+            if name in self._begins:
+                codes = self._codes_at_first(name, codes, some)
+                builder.store(closes, self._begins[name])
+            member.note(codes, fired)
         self._advance(values, closes, following)
         for name, values_of in written.items():
             for register, value in values_of.items():
                 builder.store(value, self._members[name].registers[register][0])
         builder.store(builder.add(fired, count), self._fired)
+
+    def _codes_at_first(self, name: str, codes: Value, some: Value) -> Value:
+        """The codes of a machine that is in another mode where a row begins."""
+        builder, member = self._builder, self._members[name]
+        follower = next(f for f in self._rows.followers if f.node.name == name)
+        first = member.code(follower.first)
+        if follower.empty is not None:
+            first = builder.select(some, first, member.code(follower.empty))
+        lane = constant_vector([1] + [0] * (LANES - 1), I1)
+        begun = builder.select(lane, first, codes)
+        return builder.select(self._load(self._begins[name]), begun, codes)
 
     def _close(self, values: Value) -> tuple[Value, dict[str, Value]]:
         """Whether the row ends in this vector and the next one can begin; its registers."""

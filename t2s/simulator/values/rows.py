@@ -92,6 +92,7 @@ class Follower:
     first: that of the first one of a row, which puts what ``again`` would put after it.
     stop: the rule of a stop.
     empty: that of a stop where a row begins; ``None`` if there is no such rule.
+    others: the same machine in other modes, in which it puts the same into other channels.
     """
 
     node: Machine
@@ -103,6 +104,12 @@ class Follower:
     first: Firing
     stop: Firing
     empty: Firing | None
+    others: tuple[Follower, ...] = ()
+
+    @property
+    def ways(self) -> tuple[Follower, ...]:
+        """The machine in every mode."""
+        return (self, *self.others)
 
     @property
     def alternates(self) -> bool:
@@ -114,13 +121,14 @@ class Follower:
 class Rows:
     """A scanner and the machines that follow it, senders before receivers.
 
-    ``inner`` are the channels between them, and ``outer`` those that they put tokens into.
+    ``inner`` are the channels between them, and ``outer`` those that they put tokens into, or one
+    of several, depending on the mode.
     """
 
     scanner: Scanner
     followers: tuple[Follower, ...]
     inner: tuple[str, ...]
-    outer: tuple[str, ...]
+    outer: tuple[tuple[str, ...], ...]
 
     @property
     def machines(self) -> tuple[Machine, ...]:
@@ -161,15 +169,22 @@ def _group(graph: Graph, scanner: Scanner, taken: set[str]) -> Rows:
             break
         followers |= {follower.node.name: follower for follower in new}
         for follower in new:
-            puts |= dict.fromkeys(follower.again.puts)
+            if not follower.others:
+                puts |= dict.fromkeys(follower.again.puts)
     if any(name in puts for follower in followers.values() for name in follower.held):
         followers, puts = {}, {}
     inner = {name for follower in followers.values() for name in follower.takes}
+    others = [
+        channels
+        for follower in followers.values()
+        if follower.others
+        for channels in zip(*(way.again.puts for way in follower.ways), strict=True)
+    ]
     return Rows(
         scanner=scanner,
         followers=tuple(followers.values()),
         inner=tuple(name for name in puts if name in inner),
-        outer=tuple(name for name in puts if name not in inner),
+        outer=(*((name,) for name in puts if name not in inner), *others),
     )
 
 
@@ -232,8 +247,28 @@ def _follower(graph: Graph, node: Machine, puts: Mapping[str, None]) -> Follower
         for tag in (VALUE, END_OF_ROW)
     )
     found = [_within(graph, node, mode, takes, value, stop) for mode in node.modes]
-    followers = [follower for follower in found if follower is not None]
-    return followers[0] if len(followers) == 1 else None
+    ways = [follower for follower in found if follower is not None]
+    if not ways or not all(_are_alike(graph, ways[0], way) for way in ways[1:]):
+        return None
+    return replace(ways[0], others=tuple(ways[1:]))
+
+
+def _are_alike(graph: Graph, one: Follower, other: Follower) -> bool:
+    """Whether a machine does the same in two modes, but for the channels."""
+    puts = one.again.path.rule.puts, other.again.path.rule.puts
+    return (
+        not one.alternates
+        and not other.alternates
+        and len(puts[0]) == len(puts[1])
+        and not one.again.puts.keys() & other.again.puts.keys()
+        and not one.again.path.statements
+        and not other.again.path.statements
+        and all(
+            a.value == b.value
+            and graph.channel(a.channel).stream.element == graph.channel(b.channel).stream.element
+            for a, b in zip(*puts, strict=True)
+        )
+    )
 
 
 def _within(
