@@ -36,6 +36,7 @@ _FIRST_RUNS, _MOST_RUNS, _GROWTH = 1 << 16, 1 << 22, 4
 
 _NEVER = 1 << 62
 _POINTER = 8
+_WORD = 8
 
 
 class Folded:
@@ -54,8 +55,10 @@ class Folded:
         self.bytes = 0
 
     def add(self, codes: Array) -> None:
-        """Codes, or runs of them, that follow; they are kept."""
-        self._rest.append(codes)
+        """Codes, or runs of them, that follow; what is kept of them is copied."""
+        if self._goes_on(codes):
+            return
+        self._rest.append(codes.copy())
         self._waiting += len(codes)
         self.bytes += codes.nbytes
         if self._waiting >= self._next:
@@ -65,6 +68,21 @@ class Folded:
     def parts(self) -> list[Array]:
         """The codes, or runs of them, in order."""
         return [*self._done, *self._rest]
+
+    def _goes_on(self, codes: Array) -> bool:
+        """Take codes that are nothing but rounds, where they are; return whether they are."""
+        known, begun = self._round, self._waiting
+        if known is None or codes.dtype == np.int32 or not begun < len(known) < len(codes):
+            return False
+        rest = np.concatenate([known[:0], *self._rest])
+        first = np.concatenate([rest, codes[: len(known) - begun]])
+        if first.tobytes() != known.tobytes() or not _repeats(codes, len(known)):
+            return False
+        times, left = divmod(begun + len(codes), len(known))
+        self._done += [known] * times
+        self._rest, self._waiting = [codes[len(codes) - left :].copy()], left
+        self.bytes += _POINTER * times + self._rest[0].nbytes - rest.nbytes
+        return True
 
     def drop(self) -> None:
         """Forget the codes, or runs of them, but for the round."""
@@ -104,6 +122,14 @@ class Folded:
             self._done += self._rest
             self._rest, self._waiting = [], 0
             self._next = _NEVER
+
+
+def _repeats(codes: Array, length: int) -> bool:
+    """Whether codes come again after so many; they are compared by words, many at once."""
+    before, after = codes[:-length], codes[length:]
+    words = after.nbytes // _WORD * _WORD // codes.itemsize
+    whole = (part[:words].view(np.uint64) for part in (before, after))
+    return np.array_equal(*whole) and np.array_equal(before[words:], after[words:])
 
 
 def joined(parts: Sequence[Array], bits: int) -> list[Array]:

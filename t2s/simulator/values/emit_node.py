@@ -16,6 +16,7 @@ The shape of the code, for loops ``i`` (outer) and ``j`` (inner)::
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from t2s.core.gc_pause import gc_paused
@@ -50,7 +51,9 @@ from t2s.simulator.values.emit_frame import (
     smaller,
 )
 from t2s.simulator.values.emit_machine import emit_machine
+from t2s.simulator.values.emit_rows import SINGLE, STATUS_BITS, WAITS, emit_rows
 from t2s.simulator.values.layout import FINISHED, NOT_STARTED, RUNNING, Key, ValueLayout
+from t2s.simulator.values.rows import Rows, rows_of
 from t2s.simulator.values.spans import Carried
 
 
@@ -267,6 +270,12 @@ class _NodeEmitter:
 # The module has one entry, ``run(arena, budget)``: it calls the functions of the nodes round robin
 # until a whole round fires nothing or ``budget`` firings are made, and returns the number of
 # firings, or -1 after a fault.
+#
+# Machines that fire along rows (see ``rows``) are called as one, before all others.  If they wait,
+# none of them is called by itself, since its tokens would fill the channels between them.  If they
+# come to what they cannot do as one, each makes a few firings; more, if that happens again at once,
+# and if it goes on, all do for a while what they can.  A round that fires nothing is repeated with
+# every node by itself.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,15 +304,15 @@ def emit_program(graph: Graph, layout: ValueLayout, *, vectors: bool = False) ->
     functions: dict[_Kind, _SharedFunction] = {}
     kinds = {name: _kind(layout, name, shape) for name, shape in shapes.items()}
     counts = Counter(kinds.values())
-    calls: list[tuple[LLVMFunction, list[Value]]] = []
+    calls: list[_Call] = []
     for number, node in enumerate(graph.nodes):
         if not isinstance(node, Machine):
-            calls.append((emit_node(module, graph, node, layout, number, faults), []))
+            calls.append(_Call(node.name, emit_node(module, graph, node, layout, number, faults)))
             continue
         shape, kind = shapes[node.name], kinds[node.name]
         if counts[kind] == 1:
             machine = emit_machine(module, graph, node, layout, number, faults, vectors=vectors)
-            calls.append((machine, []))
+            calls.append(_Call(node.name, machine))
             continue
         if kind not in functions:
             functions[kind] = _shared_function(
@@ -312,11 +321,100 @@ def emit_program(graph: Graph, layout: ValueLayout, *, vectors: bool = False) ->
         shared = functions[kind]
         numbers = shared.numbers(graph, layout, shape, len(faults))
         faults += shared.faults_of(shape)
-        calls.append((shared.function, [module.table(f"table{number}", I64, numbers)]))
-    for function, _ in calls:
+        table = module.table(f"table{number}", I64, numbers)
+        calls.append(_Call(node.name, shared.function, (table,)))
+    groups = [
+        _Group(rows, emit_rows(module, graph, rows, layout, number))
+        for number, rows in enumerate(rows_of(graph) if vectors else ())
+        if not layout.spans.bursts.keys() & {machine.name for machine in rows.machines}
+    ]
+    for function in (*(call.function for call in calls), *(group.function for group in groups)):
         function.internal = True
-    _emit_run(module, calls)
+    _emit_run(module, calls, groups)
     return Program(text=str(module), faults=tuple(faults))
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """The function of a node, with the tables that it takes."""
+
+    node: str
+    function: LLVMFunction
+    tables: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The function of machines that fire along rows."""
+
+    rows: Rows
+    function: LLVMFunction
+
+
+_FEW, _TIMES_AS_MANY, _TOO_MANY = 4, 4, 1 << 10
+"""Firings of a scanner by itself at first, how that grows, and when that is given up."""
+
+_MANY = 64
+"""Firings of each machine along rows that are worth another attempt at once."""
+
+_PAUSE = 64
+"""Rounds without an attempt."""
+
+
+class _RowsCall:
+    """The calls of machines that fire along rows: as one, and each by itself."""
+
+    def __init__(self, run: LLVMFunction, builder: Builder, group: _Group) -> None:
+        self._run, self._builder, self._group = run, builder, group
+        self._scanner = group.rows.scanner.node.name
+        self.names = tuple(machine.name for machine in group.rows.machines)
+        self._status, self._few, self._pause, self._most = (builder.alloca(I64) for _ in range(4))
+        builder.store(integer(_FEW), self._few)
+        builder.store(integer(0), self._pause)
+
+    def emit(self, arena: Value, budget: Value, total: Slot, alone: Slot) -> None:
+        """Call them as one, unless all are to be called alone, or that is of no use."""
+        builder = self._builder
+        attempt, pause, done = (self._run.block(name) for name in ("attempt", "pause", "rows"))
+        rests = builder.icmp_signed(">", builder.load(self._pause, I64), integer(0))
+        builder.cbranch(builder.or_(rests, builder.load(alone, I1)), pause, attempt)
+        builder.position_at_end(pause)
+        left = builder.sub(builder.load(self._pause, I64), integer(1))
+        builder.store(builder.select(rests, left, integer(0)), self._pause)
+        builder.store(integer(SINGLE), self._status)
+        builder.store(integer(UNLIMITED), self._most)
+        builder.branch(done)
+        builder.position_at_end(attempt)
+        so_far = builder.load(total, I64)
+        result = builder.call(self._group.function, [arena, builder.sub(budget, so_far)])
+        fired = builder.ashr(result, integer(STATUS_BITS))
+        status = builder.and_(result, integer((1 << STATUS_BITS) - 1))
+        builder.store(builder.add(so_far, fired), total)
+        builder.store(status, self._status)
+        few = builder.load(self._few, I64)
+        more = builder.mul(few, integer(_TIMES_AS_MANY))
+        more = builder.select(builder.icmp_signed("==", status, integer(SINGLE)), more, few)
+        many = builder.icmp_signed(">=", fired, integer(_MANY * len(self.names)))
+        more = builder.select(many, integer(_FEW), more)
+        too_many = builder.icmp_signed(">", more, integer(_TOO_MANY))
+        builder.store(builder.select(too_many, integer(_PAUSE), integer(0)), self._pause)
+        builder.store(builder.select(too_many, integer(_FEW), more), self._few)
+        builder.store(few, self._most)
+        builder.branch(done)
+        builder.position_at_end(done)
+
+    def allowed(self, node: str, left: Value, skip: BasicBlock) -> Value:
+        """The firings that a machine may make by itself; go to ``skip`` if it may make none."""
+        builder = self._builder
+        status, call = builder.load(self._status, I64), self._run.block("call")
+        called = builder.icmp_signed("==", status, integer(SINGLE))
+        if node == self._scanner:
+            left = smaller(builder, left, builder.load(self._most, I64))
+        else:
+            called = builder.icmp_signed("!=", status, integer(WAITS))
+        builder.cbranch(called, call, skip)
+        builder.position_at_end(call)
+        return left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,26 +455,40 @@ def _shared_function(
     )
 
 
-def _emit_run(module: Module, functions: list[tuple[LLVMFunction, list[Value]]]) -> None:
+def _emit_run(module: Module, calls: Sequence[_Call], groups: Sequence[_Group]) -> None:
     run = module.function(ENTRY, I64, [POINTER, I64])
     arena, budget = run.args
     builder = Builder(run)
     leave, faulty, again = (run.block(name) for name in ("leave", "faulty", "again"))
-    total = builder.alloca(I64)
+    total, alone = builder.alloca(I64), builder.alloca(I1)
     builder.store(integer(0), total)
+    builder.store(integer(0, I1), alone)
+    in_rows = [_RowsCall(run, builder, group) for group in groups]
+    of_node = {name: call for call in in_rows for name in call.names}
     builder.branch(again)
     builder.position_at_end(again)
     before = builder.load(total, I64)
-    for function, tables in functions:
+    for rows in in_rows:
+        rows.emit(arena, budget, total, alone)
+    for call in calls:
         so_far = builder.load(total, I64)
-        fired = builder.call(function, [arena, builder.sub(budget, so_far), *tables])
+        left, skip = builder.sub(budget, so_far), run.block("skip")
+        if call.node in of_node:
+            left = of_node[call.node].allowed(call.node, left, skip)
+        fired = builder.call(call.function, [arena, left, *call.tables])
         advance = run.block("advance")
         failed = builder.icmp_signed("==", fired, integer(FAULTED))
         builder.cbranch(failed, faulty, advance)
         builder.position_at_end(advance)
         builder.store(builder.add(so_far, fired), total)
+        builder.branch(skip)
+        builder.position_at_end(skip)
     after = builder.load(total, I64)
     progress = builder.icmp_signed(">", after, before)
+    if in_rows:
+        stuck = builder.or_(progress, builder.load(alone, I1))
+        builder.store(builder.not_(progress), alone)
+        progress = builder.or_(progress, builder.not_(stuck))
     builder.cbranch(builder.and_(progress, builder.icmp_signed("<", after, budget)), again, leave)
     builder.position_at_end(leave)
     builder.ret(builder.load(total, I64))

@@ -195,7 +195,7 @@ class CodeTraces:
             if length < FEWEST_FIRINGS:
                 return False
             self._folded[place] = Folded(8 * trace.itemsize, trace[:length].copy())
-        self._folded[place].add(trace.copy())
+        self._folded[place].add(trace)
         return True
 
 

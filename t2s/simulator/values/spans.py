@@ -132,7 +132,7 @@ class Burst:
             choices = taken.inside if isinstance(taken.inside, tuple) else ()
 
     def _is_bound(self, condition: Expr) -> bool:
-        if self.bound is not None and _bound(condition, self.counters) == self.bound:
+        if self.bound is not None and bound_of(condition, self.counters) == self.bound:
             return True
         match condition:
             case Apply(operator=Op.NOT_EQUAL, operands=(Local(name=name), Const(value=0))):
@@ -269,7 +269,7 @@ def _burst(
             w for name, w in writes.items() if name not in counters and name not in sequential
         ),
         sequential=sequential,
-        bound=None if bound is None else _bound(bound, counters),
+        bound=None if bound is None else bound_of(bound, counters),
         shifts=MappingProxyType(shifts),
         drops=drops[0] if drops else None,
         sizes=MappingProxyType(sizes),
@@ -405,7 +405,7 @@ def makes_rows(memory: SortedMemory) -> bool:
     )
 
 
-def _bound(condition: Expr, counters: Mapping[str, int]) -> tuple[str, Expr] | None:
+def bound_of(condition: Expr, counters: Mapping[str, int]) -> tuple[str, Expr] | None:
     """The counter in a condition that it is less than something else, and that."""
     match condition:
         case Apply(operator=Op.LESS, operands=(Local(name=name), limit)) if counters.get(name) == 1:
@@ -443,13 +443,13 @@ def may_hold(
     heads = (head for head in node.heads if head.channel in takes)
     tags = {head.tag: const(tag, INT32) for head in heads if head.tag is not None}
     return not any(
-        isinstance(known := simplify(_substituted(part, tags)), Const) and known.value is not holds
+        isinstance(known := simplify(substituted(part, tags)), Const) and known.value is not holds
         for condition, holds in conditions
         for part in (conjuncts(condition) if holds else (condition,))
     )
 
 
-def _substituted(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+def substituted(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     def replaced(term: Term) -> Term | None:
         return values.get(term.name) if isinstance(term, Local) else None
 

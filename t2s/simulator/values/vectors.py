@@ -88,7 +88,7 @@ def vector_rules(graph: Graph, node: Machine, mode: Mode) -> VectorRules | None:
         and all(set(rule.takes) == set(takes) for rule in others)
         and all(sorted(put.channel for put in rule.puts) == sorted(puts) for rule in others)
         and all(set(path.needs) == set(takes) for path in paths.values())
-        and all(map(_has_vectors, channels))
+        and all(map(has_vectors, channels))
         and len(loads) <= _MOST_LOADS
         and len(memories) <= 1
         and counters is not None
@@ -145,7 +145,7 @@ def _conditions(path: Path) -> Iterator[Condition]:
             yield choice.when, choice in path.choices
 
 
-def _has_vectors(channel: Channel) -> bool:
+def has_vectors(channel: Channel) -> bool:
     """Whether eight tokens are two vectors, of tags and of values."""
     type = channel.stream.element
     return (

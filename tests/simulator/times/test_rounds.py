@@ -89,6 +89,29 @@ def test_rounds_in_a_trace_that_grows(ends: list[int]) -> None:
         assert (found.firings, found.times) == (len(WALK), 1200)
 
 
+@pytest.mark.parametrize("type", [np.uint8, np.uint16])
+@pytest.mark.parametrize("wrong", [None, 0, 150_000, 199_999])
+def test_rounds_of_codes_that_are_written_over(wrong: int | None, type: type[Any]) -> None:
+    """A trace has memory for a part of its codes: the next part comes where this one was."""
+    walk = WALK.astype(type)
+    whole = np.tile(walk, 300)[:200_000]
+    if wrong is not None:
+        whole[wrong] ^= 4
+    folded = Folded(8 * whole.itemsize, walk)
+    for part in np.array_split(whole, 8):
+        memory = part.copy()
+        folded.add(memory)
+        memory[:] = 7
+    parts = folded.parts
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
+    rounds = sum(part is parts[0] for part in parts) if wrong != 0 else 0
+    assert wrong == 0 or rounds >= (285 if wrong is None else 200)
+    if wrong is None:
+        assert folded.bytes < 10 * 300 + walk.nbytes
+    folded.drop()
+    assert folded.parts == []
+
+
 @pytest.mark.parametrize(
     "whole",
     [
