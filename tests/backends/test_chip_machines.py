@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,19 +23,24 @@ from t2s.backends.verilog.flow.toolchain import run_yosys
 from t2s.backends.verilog.limits import largest
 from t2s.backends.verilog.machine_ranges import Ranges, Sizes, Value, ranges_of
 from t2s.backends.verilog.machine_sizes import sizes_of
-from t2s.backends.verilog.technology import ECP5
+from t2s.backends.verilog.technology import ECP5, GENERIC, Technology
 from t2s.backends.verilog.top import top_of
 from t2s.backends.verilog.value_ranges import Range
 from t2s.backends.verilog.verilator import build_hardware
 from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.expr import Expr, equals
+from t2s.core.ops import Op
 from t2s.driver.assignment_design import AssignmentDesign, given_in_memory
 from t2s.driver.design import Stage
 from t2s.driver.device_times import device_times
 from t2s.driver.synthesize import differences
-from t2s.graph.body import Load, Store
+from t2s.graph.body import Let, Load, Store
 from t2s.graph.graph import Graph
+from t2s.graph.nodes import Choice, Machine, Put, Rule
+from t2s.simulator.devices import DEVICES, TypeFamily
 from t2s.simulator.program.build import build_program
 from t2s.simulator.report.result import SimResult
+from tests.backends.builders import local
 from tests.backends.test_chip_flow import run_self_test
 from tests.backends.test_opencl_machines import INPUTS, merging
 
@@ -168,6 +174,98 @@ def test_area(tmp_path: Path) -> None:
     assert whole["LUT4"] <= 1700
     assert whole["CCU2C"] <= 350
     assert whole["TRELLIS_FF"] <= 1000
+
+
+# ------------------------------------------------------------------------------------- products
+
+
+def of_type(type: Any, name: str = "matrix and vector", **latencies: int) -> Mapping[str, str]:
+    """The files with values of a type, on an ECP5 whose products have other latencies."""
+    compiled = t2s.sparse.compile(t2s.sparse.parse(*STATEMENTS[name][:2]))
+    inputs = {key: array.astype(type) for key, array in STATEMENTS[name][2].items()}
+    stage = compiled.design(capacity=2).only_stage(inputs, "test")
+    device = DEVICES[PART.name]
+    if latencies:
+        own = {(Op.MULTIPLY, TypeFamily.INTEGER): latencies["multiply"]}
+        device = replace(device, operator_latencies={**device.operator_latencies, **own})
+    program = build_program(stage.graph, device, stage.arrays, {})
+    return chip_files(stage.graph, device_times(program), ECP5)
+
+
+def test_a_product_has_the_registers_of_multipliers() -> None:
+    text = of_type(np.int32)
+    assert "multiply_wide #(.WIDTH(32), .STAGES(3)) multiplier" in text["multiply_2.sv"]
+    assert " * " not in text["multiply_2.sv"]
+    # the stops wait for the values, and the FIFO for neither
+    fifo = re.search(r"fifo #\(([^;]*)\) one \([^;]*multiply_val_to_reduce_j_val", text["top.sv"])
+    assert fifo is not None
+    assert ".LATENCY(4), .CAPACITY(5), .LATE(3)" in fifo[1]
+    assert "multiply #(.LEFT(16), .RIGHT(16), .STAGES(3))" in of_type(np.int16)["multiply_2.sv"]
+    # so many multipliers have no common width: synthesis splits the product
+    assert "multiply_wide" not in of_type(np.int64)["multiply_2.sv"]
+
+
+@pytest.mark.parametrize("cycles", [0, 5])
+def test_registers_that_a_multiplier_does_not_have(cycles: int) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        of_type(np.int16, multiply=cycles)
+    assert caught.value.message == (
+        "'multiply' computes '*' of int16 with a latency that ecp5 cannot build"
+    )
+    assert caught.value.expected == "a latency of 1 to 4 cycles: so many registers it can have"
+    assert caught.value.given == f"{cycles} cycles of the device"
+    assert "STAGES(4)" in of_type(np.int16, multiply=4)["multiply_2.sv"]
+
+
+@pytest.mark.parametrize(("cycles", "stages"), [(0, None), (1, 1), (7, 7)])
+def test_a_wide_product_has_any_number_of_registers(cycles: int, stages: int | None) -> None:
+    text = of_type(np.int32, multiply=cycles)["multiply_2.sv"]
+    found = re.search(r"multiply_wide #\(\.WIDTH\(32\), \.STAGES\((\d+)\)\)", text)
+    assert (None if found is None else int(found[1])) == stages
+
+
+def scaling() -> Graph:
+    """``merging`` that sends numbers, products, and products of sums: values of three stages."""
+    graph = merging()
+    machine = graph.node("merge")
+    assert isinstance(machine, Machine)
+    left, right, count = local("left"), local("right"), local("count")
+
+    def sending(choice: Choice, name: str, value: Expr, *before: Let) -> Choice:
+        rule = choice.inside
+        assert isinstance(rule, Rule)
+        puts = (Put(channel="merged", value=value),)
+        return replace(
+            choice, inside=replace(rule, name=name, body=(*before, *rule.body), puts=puts)
+        )
+
+    end, take_left, take_right = machine.modes[0].choices
+    plain = replace(sending(take_left, "count", count), when=equals(count, 1))
+    twice = Let(target="twice", value=left * right)
+    product = replace(sending(take_left, "product", local("twice") - count, twice), when=None)
+    of_sum = sending(take_right, "of sum", (right + count) * (left - 4))
+    choices = (end, replace(take_left, inside=(plain, product)), of_sum)
+    changed = replace(machine, modes=(replace(machine.modes[0], choices=choices),))
+    return replace(graph, nodes=tuple(changed if n is machine else n for n in graph.nodes))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("technology", [ECP5, GENERIC], ids=lambda technology: technology.name)
+def test_values_of_different_stages(technology: Technology, tmp_path: Path) -> None:
+    graph = scaling()
+    for depth in (1, 6):
+        channels = tuple(replace(channel, capacity=depth) for channel in graph.channels)
+        other = replace(graph, channels=channels)
+        stage = Stage(graph=other, arrays=INPUTS, scalars={})
+        times = device_times(simulated(stage).program)
+        bounds = largest(times, graph=other, inputs=INPUTS)
+        folder = tmp_path / str(depth)
+        model = build_hardware(other, times, bounds, folder, constant=True, technology=technology)
+        for stalls in STALLS:
+            expected = simulated(stage, stalls)
+            stalling = None if stalls is None else Stalling(seed=stalls.seed, one_in=stalls.one_in)
+            found = model.run(times, INPUTS, {}, stalling=stalling)
+            assert list(differences(found, expected)) == []
 
 
 # ---------------------------------------------------------------------------------- the self test
