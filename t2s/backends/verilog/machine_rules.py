@@ -244,12 +244,14 @@ class RuleWriter:
             ast.ContinuousAssignment(target=Name(name=port.enable), value=Name(name=taken))
         )
         self._address(port.address, statement.indices, port, names)
-        if port.needed == port.type:
-            return port.data
-        name = self._declared(statement.target, port.type)
-        data = ast.Slice(base=Name(name=port.data), high=port.needed.width - 1, low=0)
-        whole = ast.widened(data, port.needed, port.type)
-        self.items.append(ast.ContinuousAssignment(target=Name(name=name), value=whole))
+        name = port.data
+        if port.needed != port.type:
+            name = self._declared(statement.target, port.type)
+            data = ast.Slice(base=Name(name=port.data), high=port.needed.width - 1, low=0)
+            whole = ast.widened(data, port.needed, port.type)
+            self.items.append(ast.ContinuousAssignment(target=Name(name=name), value=whole))
+        if port.stage:
+            self.values.sent.locals[name] = port.stage
         return name
 
     def _store(

@@ -1,4 +1,4 @@
-"""The values of the tokens of a machine that come behind its firing: products, in stages."""
+"""The values of the tokens of a machine that come behind its firing, in stages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class MachineValues(StagedValues):
     """Writes them; their locals are called as the signals of the machine."""
 
     def __init__(self, interface: Interface) -> None:
-        self.sent = SentStages(interface.plan)
+        self.sent = SentStages(interface.plan, {})
         super().__init__(interface.plan, self.sent, interface.identifiers, {})
 
     def value(self, stem: str, value: Expr) -> tuple[str, int]:
@@ -24,7 +24,7 @@ class MachineValues(StagedValues):
         for term in walk(value):
             if isinstance(term, Local):
                 self.names[term.name] = term.name
-                self.wires[term.name] = term.name, 0, term.type
+                self.wires[term.name] = term.name, self.sent.of_local(term.name) or 0, term.type
         stage = self.sent.sent(value)
         name = self.named(stem, bits_of(value.type))
         self.body += self.writer.assign(name, self.at(value, stage, feeding=False))

@@ -58,6 +58,7 @@ class StagePlan:
     ----------
     latency_of: registers of an operator.
     load_latency: the stage of loaded data.
+    loads: the stage of the data of each load, where these differ: in machines.
     files: when each register file is read and written.
     stores: the stage of each store.
     late: the stage of the value of each channel.
@@ -66,6 +67,7 @@ class StagePlan:
 
     latency_of: LatencyOf = no_latency
     load_latency: int = 0
+    loads: tuple[int, ...] = ()
     files: Mapping[str, FileStages] = field(default_factory=dict)
     stores: tuple[int, ...] = ()
     late: Mapping[str, int] = field(default_factory=dict)
