@@ -14,9 +14,9 @@ from t2s.driver.recognize import design_of
 from t2s.graph.graph import Graph
 
 if TYPE_CHECKING:
+    from t2s.backends.base import DeviceTimes
     from t2s.backends.verilog.machine_ranges import Ranges, Sizes
     from t2s.backends.verilog.technology import Technology
-    from t2s.driver.chip_run import ChipRun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,11 +105,12 @@ def placed(stage: Stage) -> tuple[Stage, frozenset[str]]:
 def machine_chip(
     design: object,
     stage: Stage,
-    run: ChipRun,
+    arrays: Mapping[str, Array],
+    times: DeviceTimes,
     technology: Technology,
     in_block_rams: frozenset[str],
 ) -> MachineChip:
-    """The sizes of a chip for inputs and results like those of a run.
+    """The sizes of a chip for inputs and results like ``arrays``, with the times of a device.
 
     Raises ``UnsupportedError`` for machines whose tensors are too large.
     """
@@ -120,8 +121,8 @@ def machine_chip(
     from t2s.backends.verilog.machine_sizes import sizes_of
 
     graph = stage.graph
-    sizes = sizes_of(graph, run.arrays, stage.extents)
-    if problems := too_large(graph, sizes.lengths, run.times, technology):
+    sizes = sizes_of(graph, arrays, stage.extents)
+    if problems := too_large(graph, sizes.lengths, times, technology):
         raise refusal(NAME, graph, problems)
     return MachineChip(
         design=design_of(design),

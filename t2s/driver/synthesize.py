@@ -338,7 +338,7 @@ def synthesize(
     check_inputs(graph, inputs)
     run = chip_run(stage, inputs, target)
     technology = find_technology(fpga.technology)
-    machines = machine_chip(design, stage, run, technology, in_block_rams)
+    machines = machine_chip(design, stage, run.arrays, run.times, technology, in_block_rams)
     if graph.machines and target.fabric is not None:
         rams = block_rams(graph, machines.sizes.lengths, target.fabric.ram_cost)
         _check_room(graph, fpga, [("block RAMs", rams, "rams", "tiles, each a run, take fewer")])
