@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from t2s.core.errors import UnsupportedError, UserError
@@ -14,27 +14,33 @@ from t2s.driver.recognize import design_of
 from t2s.graph.graph import Graph
 
 if TYPE_CHECKING:
+    from t2s.backends.base import DeviceTimes
     from t2s.backends.verilog.machine_ranges import Ranges, Sizes
+    from t2s.backends.verilog.technology import Technology
 
 
 @dataclass(frozen=True, kw_only=True)
 class MachineChip:
     """What a chip knows of its design: the sizes that it is built for, and what follows from them.
 
-    ``ranges`` are those of its machines.
+    ``ranges`` are those of its machines, ``in_block_rams`` the tensors that their look-up tables
+    have no room for.
     """
 
     design: Design
     sizes: Sizes
     ranges: Ranges
+    in_block_rams: frozenset[str]
 
     def inputs_of(self, graph: Graph, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs of the graph of the chip, made of those of the design.
 
         Raises ``UserError`` for inputs of other sizes than the chip is built for.
         """
+        from t2s.backends.verilog.flow.machine_memories import in_block_rams
+
         stage = self.design.only_stage(inputs, "verify")
-        if graph.machines and stage.graph != graph:
+        if graph.machines and in_block_rams(stage.graph, self.in_block_rams) != graph:
             raise UserError(
                 "the inputs have other extents than the chip",
                 location=user_location(),
@@ -79,8 +85,32 @@ def given_of(stage: Stage) -> dict[str, Any]:
     return {**stage.arrays, **stage.scalars}
 
 
-def machine_chip(design: object, stage: Stage, arrays: Mapping[str, Array]) -> MachineChip:
-    """The sizes of a chip for inputs and results like ``arrays``.
+def placed(stage: Stage) -> tuple[Stage, frozenset[str]]:
+    """The stage with large tensors of machines in block RAM, where these can be, and their names.
+
+    A load of such a tensor takes the load latency of the device.
+    """
+    from t2s.backends.verilog.flow.machine_memories import for_block_rams, in_block_rams
+
+    graph = stage.graph
+    lengths = {
+        tensor.name: len(stage.arrays[tensor.array])
+        for tensor in graph.tensors
+        if tensor.open and tensor.array in stage.arrays
+    }
+    names = for_block_rams(graph, lengths)
+    return replace(stage, graph=in_block_rams(graph, names)), names
+
+
+def machine_chip(
+    design: object,
+    stage: Stage,
+    arrays: Mapping[str, Array],
+    times: DeviceTimes,
+    technology: Technology,
+    in_block_rams: frozenset[str],
+) -> MachineChip:
+    """The sizes of a chip for inputs and results like ``arrays``, with the times of a device.
 
     Raises ``UnsupportedError`` for machines whose tensors are too large.
     """
@@ -92,9 +122,14 @@ def machine_chip(design: object, stage: Stage, arrays: Mapping[str, Array]) -> M
 
     graph = stage.graph
     sizes = sizes_of(graph, arrays, stage.extents)
-    if problems := too_large(graph, sizes.lengths):
+    if problems := too_large(graph, sizes.lengths, times, technology):
         raise refusal(NAME, graph, problems)
-    return MachineChip(design=design_of(design), sizes=sizes, ranges=ranges_of(graph, sizes))
+    return MachineChip(
+        design=design_of(design),
+        sizes=sizes,
+        ranges=ranges_of(graph, sizes),
+        in_block_rams=in_block_rams,
+    )
 
 
 def check_capacities(graph: Graph) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,7 +20,13 @@ from t2s.core.progress import ProgressBar
 from t2s.core.validate import as_int, checked_folder, checked_seconds
 from t2s.driver.chip_run import chip_run, chip_stage, megahertz, with_own_memory
 from t2s.driver.device_times import device_times
-from t2s.driver.machine_chip import MachineChip, check_capacities, check_inputs, machine_chip
+from t2s.driver.machine_chip import (
+    MachineChip,
+    check_capacities,
+    check_inputs,
+    machine_chip,
+    placed,
+)
 from t2s.graph.arrays import check_graph_inputs
 from t2s.graph.graph import Graph
 
@@ -278,8 +284,10 @@ def synthesize(
     """
     from t2s.backends.verilog.flow.critical import critical_path
     from t2s.backends.verilog.flow.flow import ChipJob, Memory, build
+    from t2s.backends.verilog.flow.machine_memories import block_rams
     from t2s.backends.verilog.flow.parts import BOARDS
     from t2s.backends.verilog.flow.routing import counted
+    from t2s.backends.verilog.technology import find_technology
     from t2s.driver.logic import logic_of
     from t2s.simulator.devices import DEVICES, find_device
     from t2s.simulator.program.build import build_program
@@ -318,7 +326,7 @@ def synthesize(
         raise UserError(
             "seed must be an integer of at least 0", location=user_location(), given=repr(seed)
         )
-    stage = chip_stage(design, inputs, "synthesize", Memory(memory))
+    stage, in_block_rams = placed(chip_stage(design, inputs, "synthesize", Memory(memory)))
     graph = stage.graph
     target = _with_blocks(DEVICES[fpga.name] if device is None else find_device(device), fpga)
     # what machines take is known after synthesis only
@@ -329,7 +337,11 @@ def synthesize(
     check_capacities(graph)
     check_inputs(graph, inputs)
     run = chip_run(stage, inputs, target)
-    machines = machine_chip(design, stage, run.arrays)
+    technology = find_technology(fpga.technology)
+    machines = machine_chip(design, stage, run.arrays, run.times, technology, in_block_rams)
+    if graph.machines and target.fabric is not None:
+        rams = block_rams(graph, machines.sizes.lengths, target.fabric.ram_cost)
+        _check_room(graph, fpga, [("block RAMs", rams, "rams", "tiles, each a run, take fewer")])
     job = ChipJob(
         graph=graph,
         times=run.times,
@@ -416,7 +428,6 @@ def _check_fits(
     Of LUTs that is sure only where fewer than are estimated are too many.
     """
     from t2s.backends.verilog.flow.flow import Memory
-    from t2s.backends.verilog.flow.parts import PARTS
     from t2s.backends.verilog.flow.self_test import words_of_units
     from t2s.report.resources import estimate_resources
 
@@ -439,6 +450,17 @@ def _check_fits(
             ("LUTs", int(luts * _LEAST_SHARE), "luts", less),
             ("flip-flops", int(flip_flops * _LEAST_SHARE), "flip_flops", less),
         ]
+    _check_room(graph, part, wanted)
+
+
+def _check_room(graph: Graph, part: Part, wanted: Iterable[tuple[str, int, str, str]]) -> None:
+    """Raise ``UnsupportedError`` for what an FPGA has too few of.
+
+    That is, for each kind: its name, how many are needed, the attribute of the part with those that
+    there are, and a hint.
+    """
+    from t2s.backends.verilog.flow.parts import PARTS
+
     for what, needed, there, hint in wanted:
         limit = getattr(part, there)
         if needed > limit:

@@ -266,35 +266,43 @@ def block_ram() -> str:
     )
 
 
-@pytest.mark.slow
-def test_the_netlist_of_a_self_test(tmp_path: Path) -> None:
-    """The cells after synthesis, block RAMs included, pass in the simulator's cycles or fail."""
+def with_flipped_bit(sources: Sources, image: str, word: int, bit: int) -> Sources:
+    """The sources with another lowest bit in a word of an image, if ``bit`` is 1."""
+    words = sources.files[image].splitlines()
+    words[word] = f"{int(words[word], 16) ^ bit:0{len(words[word])}x}"
+    return replace(sources, files={**sources.files, image: "\n".join((*words, ""))})
+
+
+def run_netlist(sources: Sources, folder: Path, bench: str) -> str:
+    """What a module ``bench`` around the cells after synthesis prints in Verilator."""
     from t2s.backends.verilog.flow.flow import synthesis_commands
     from t2s.backends.verilog.flow.netlist import _cells
 
+    for name, text in sources.files.items():
+        (folder / name).write_text(text)
+    commands = [*synthesis_commands(PART, sources), "write_verilog -noattr netlist.v"]
+    toolchain.run_yosys(commands, folder, 600)
+    primitives = sources.files["ecp5_primitives.sv"] + block_ram()
+    files = {
+        "primitives.sv": primitives,
+        "cells.v": _cells(PART, primitives),
+        "netlist.v": (folder / "netlist.v").read_text(),
+        "bench.sv": bench,
+    }
+    return run_bench(files, list(files), folder)
+
+
+@pytest.mark.slow
+def test_the_netlist_of_a_self_test(tmp_path: Path) -> None:
+    """The cells after synthesis, block RAMs included, pass in the simulator's cycles or fail."""
     chosen, cycles = job(product())
     for flipped in (0, 1):
         folder = tmp_path / str(flipped)
         folder.mkdir()
-        sources = sources_of(chosen)
-        for name, text in sources.files.items():
-            if name == "A.hex":
-                words = text.splitlines()
-                words[1] = f"{int(words[1], 16) ^ flipped:02x}"
-                text = "\n".join((*words, ""))
-            (folder / name).write_text(text)
-        commands = [*synthesis_commands(PART, sources), "write_verilog -noattr netlist.v"]
-        toolchain.run_yosys(commands, folder, 600)
-        primitives = sources.files["ecp5_primitives.sv"] + block_ram()
-        files = {
-            "primitives.sv": primitives,
-            "cells.v": _cells(PART, primitives),
-            "netlist.v": (folder / "netlist.v").read_text(),
-            "bench.sv": _BENCH.format(top=sources.top),
-        }
-        assert "DP16KD" in files["netlist.v"]
-        said = run_bench(files, list(files), folder).splitlines()[0]
-        assert said == f"passed {1 - flipped}, {cycles} cycles"
+        sources = with_flipped_bit(sources_of(chosen), "A.hex", 1, flipped)
+        said = run_netlist(sources, folder, _BENCH.format(top=sources.top))
+        assert "DP16KD" in (folder / "netlist.v").read_text()
+        assert said.splitlines()[0] == f"passed {1 - flipped}, {cycles} cycles"
 
 
 def test_what_has_no_self_test() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,25 +18,32 @@ from t2s.backends.verilog.emit import chip_files, files_of
 from t2s.backends.verilog.flow.flow import ChipJob, Memory, sources_of
 from t2s.backends.verilog.flow.machine_memories import sharing
 from t2s.backends.verilog.flow.netlist import netlist_model
-from t2s.backends.verilog.flow.parts import PARTS
+from t2s.backends.verilog.flow.parts import BOARDS, PARTS
 from t2s.backends.verilog.flow.toolchain import run_yosys
 from t2s.backends.verilog.limits import largest
 from t2s.backends.verilog.machine_ranges import Ranges, Sizes, Value, ranges_of
 from t2s.backends.verilog.machine_sizes import sizes_of
-from t2s.backends.verilog.technology import ECP5
+from t2s.backends.verilog.machine_stages import machine_plan
+from t2s.backends.verilog.technology import ECP5, GENERIC, Technology
 from t2s.backends.verilog.top import top_of
 from t2s.backends.verilog.value_ranges import Range
 from t2s.backends.verilog.verilator import build_hardware
 from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.expr import Expr, equals
+from t2s.core.ops import Op
 from t2s.driver.assignment_design import AssignmentDesign, given_in_memory
 from t2s.driver.design import Stage
 from t2s.driver.device_times import device_times
+from t2s.driver.machine_chip import placed
 from t2s.driver.synthesize import differences
-from t2s.graph.body import Load, Store
-from t2s.graph.graph import Graph
+from t2s.graph.body import Let, Load, Store
+from t2s.graph.graph import Graph, MemorySpace
+from t2s.graph.nodes import Choice, Machine, Put, Rule
+from t2s.simulator.devices import DEVICES, TypeFamily
 from t2s.simulator.program.build import build_program
 from t2s.simulator.report.result import SimResult
-from tests.backends.test_chip_flow import run_self_test
+from tests.backends.builders import local
+from tests.backends.test_chip_flow import run_netlist, run_self_test, with_flipped_bit
 from tests.backends.test_opencl_machines import INPUTS, merging
 
 PART = PARTS["ecp5-85k"]
@@ -170,6 +178,98 @@ def test_area(tmp_path: Path) -> None:
     assert whole["TRELLIS_FF"] <= 1000
 
 
+# ------------------------------------------------------------------------------------- products
+
+
+def of_type(type: Any, name: str = "matrix and vector", **latencies: int) -> Mapping[str, str]:
+    """The files with values of a type, on an ECP5 whose products have other latencies."""
+    compiled = t2s.sparse.compile(t2s.sparse.parse(*STATEMENTS[name][:2]))
+    inputs = {key: array.astype(type) for key, array in STATEMENTS[name][2].items()}
+    stage = compiled.design(capacity=2).only_stage(inputs, "test")
+    device = DEVICES[PART.name]
+    if latencies:
+        own = {(Op.MULTIPLY, TypeFamily.INTEGER): latencies["multiply"]}
+        device = replace(device, operator_latencies={**device.operator_latencies, **own})
+    program = build_program(stage.graph, device, stage.arrays, {})
+    return chip_files(stage.graph, device_times(program), ECP5)
+
+
+def test_a_product_has_the_registers_of_multipliers() -> None:
+    text = of_type(np.int32)
+    assert "multiply_wide #(.WIDTH(32), .STAGES(3)) multiplier" in text["multiply_2.sv"]
+    assert " * " not in text["multiply_2.sv"]
+    # the stops wait for the values, and the FIFO for neither
+    fifo = re.search(r"fifo #\(([^;]*)\) one \([^;]*multiply_val_to_reduce_j_val", text["top.sv"])
+    assert fifo is not None
+    assert ".LATENCY(4), .CAPACITY(5), .LATE(3)" in fifo[1]
+    assert "multiply #(.LEFT(16), .RIGHT(16), .STAGES(3))" in of_type(np.int16)["multiply_2.sv"]
+    # so many multipliers have no common width: synthesis splits the product
+    assert "multiply_wide" not in of_type(np.int64)["multiply_2.sv"]
+
+
+@pytest.mark.parametrize("cycles", [0, 5])
+def test_registers_that_a_multiplier_does_not_have(cycles: int) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        of_type(np.int16, multiply=cycles)
+    assert caught.value.message == (
+        "'multiply' computes '*' of int16 with a latency that ecp5 cannot build"
+    )
+    assert caught.value.expected == "a latency of 1 to 4 cycles: so many registers it can have"
+    assert caught.value.given == f"{cycles} cycles of the device"
+    assert "STAGES(4)" in of_type(np.int16, multiply=4)["multiply_2.sv"]
+
+
+@pytest.mark.parametrize(("cycles", "stages"), [(0, None), (1, 1), (7, 7)])
+def test_a_wide_product_has_any_number_of_registers(cycles: int, stages: int | None) -> None:
+    text = of_type(np.int32, multiply=cycles)["multiply_2.sv"]
+    found = re.search(r"multiply_wide #\(\.WIDTH\(32\), \.STAGES\((\d+)\)\)", text)
+    assert (None if found is None else int(found[1])) == stages
+
+
+def scaling() -> Graph:
+    """``merging`` that sends numbers, products, and products of sums: values of three stages."""
+    graph = merging()
+    machine = graph.node("merge")
+    assert isinstance(machine, Machine)
+    left, right, count = local("left"), local("right"), local("count")
+
+    def sending(choice: Choice, name: str, value: Expr, *before: Let) -> Choice:
+        rule = choice.inside
+        assert isinstance(rule, Rule)
+        puts = (Put(channel="merged", value=value),)
+        return replace(
+            choice, inside=replace(rule, name=name, body=(*before, *rule.body), puts=puts)
+        )
+
+    end, take_left, take_right = machine.modes[0].choices
+    plain = replace(sending(take_left, "count", count), when=equals(count, 1))
+    twice = Let(target="twice", value=left * right)
+    product = replace(sending(take_left, "product", local("twice") - count, twice), when=None)
+    of_sum = sending(take_right, "of sum", (right + count) * (left - 4))
+    choices = (end, replace(take_left, inside=(plain, product)), of_sum)
+    changed = replace(machine, modes=(replace(machine.modes[0], choices=choices),))
+    return replace(graph, nodes=tuple(changed if n is machine else n for n in graph.nodes))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("technology", [ECP5, GENERIC], ids=lambda technology: technology.name)
+def test_values_of_different_stages(technology: Technology, tmp_path: Path) -> None:
+    graph = scaling()
+    for depth in (1, 6):
+        channels = tuple(replace(channel, capacity=depth) for channel in graph.channels)
+        other = replace(graph, channels=channels)
+        stage = Stage(graph=other, arrays=INPUTS, scalars={})
+        times = device_times(simulated(stage).program)
+        bounds = largest(times, graph=other, inputs=INPUTS)
+        folder = tmp_path / str(depth)
+        model = build_hardware(other, times, bounds, folder, constant=True, technology=technology)
+        for stalls in STALLS:
+            expected = simulated(stage, stalls)
+            stalling = None if stalls is None else Stalling(seed=stalls.seed, one_in=stalls.one_in)
+            found = model.run(times, INPUTS, {}, stalling=stalling)
+            assert list(differences(found, expected)) == []
+
+
 # ---------------------------------------------------------------------------------- the self test
 
 
@@ -216,6 +316,65 @@ def test_self_test(name: str, in_memory: bool, tmp_path: Path) -> None:
     assert said == f"passed 0, {cycles} cycles"
 
 
+_BOARD = """
+module bench(input logic clock);
+  localparam int CLOCKS = 217;  // of a bit: 25 MHz and 115,200 baud
+  logic led_passed, led_failed, transmit, receiving = 0;
+  logic [7:0] character = 0;
+  int left = 0, bits = 0, lines = 0, ran = 0;
+  board top(.clock, .led_passed, .led_failed, .transmit);
+  always_ff @(posedge clock) begin
+    ran <= ran + 1;
+    left <= left - 1;
+    if (!receiving && !transmit && ran > 100) begin
+      receiving <= 1;
+      bits <= 0;
+      left <= CLOCKS + CLOCKS / 2;
+    end else if (receiving && left == 0) begin
+      bits <= bits + 1;
+      left <= CLOCKS;
+      if (bits < 8) character <= {transmit, character[7:1]};
+      else begin
+        receiving <= 0;
+        $write("%c", character);
+        if (character == 10) lines <= lines + 1;
+      end
+    end
+    if (lines == 1 || ran > 200000) begin
+      $display("lights %0d %0d", led_passed, led_failed);
+      $finish;
+    end
+  end
+endmodule
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("large", [False, True])
+def test_the_netlist_of_a_board(large: bool, tmp_path: Path) -> None:
+    """The cells of all that is in the bitstream: lights, and the line at the serial port."""
+    chosen, cycles = job_of(in_blocks() if large else staged())
+    board = replace(chosen, board=BOARDS["ulx3s"])
+    for flipped in (0, 1):
+        folder = tmp_path / str(flipped)
+        folder.mkdir()
+        sources = with_flipped_bit(sources_of(board), "A_vals.hex", 0, flipped)
+        line, lights, *_ = run_netlist(sources, folder, _BOARD).splitlines()
+        assert ("DP16KD" in (folder / "netlist.v").read_text()) == large
+        verdict = "fail" if flipped else "pass"
+        assert line == f"t2s {verdict} {cycles:08x}"
+        assert lights == f"lights {1 - flipped} {flipped}"
+
+
+@pytest.mark.slow
+def test_a_bitstream(tmp_path: Path) -> None:
+    inputs = STATEMENTS["matrix and vector"][2]
+    chip = t2s.synthesize(design(), inputs=inputs, board="ulx3s", directory=tmp_path / "chip")
+    assert chip.bitstream == tmp_path / "chip" / "y.bit"
+    assert chip.bitstream.stat().st_size > 100_000
+    assert chip.cycles == t2s.cycles(design(), inputs, device=PART.name)
+
+
 @pytest.mark.slow
 def test_a_fault_is_not_passed(tmp_path: Path) -> None:
     """A machine that meets tokens it cannot take."""
@@ -228,6 +387,67 @@ def test_a_fault_is_not_passed(tmp_path: Path) -> None:
     words[-1] = "80"  # more than the last one, which no rule of the machine takes
     said = run_self_test(sources, tmp_path / "wrong", **{"b.hex": "\n".join((*words, ""))})
     assert not said.startswith("passed 1")
+
+
+# ------------------------------------------------------------------------------------ block RAM
+
+
+LARGE = {"A": sparse(40, 700, 0.04, 4), "x": sparse(1, 700, 1.0, 5)[0]}
+
+
+def in_blocks() -> Stage:
+    """A product with more entries and columns than look-up tables have room for."""
+    return placed(design().only_stage(LARGE, "test"))[0]
+
+
+def test_large_tensors_that_are_only_sent_are_in_block_ram() -> None:
+    before = design().only_stage(LARGE, "test")
+    stage, names = placed(before)
+    # what a scan decides on has to be there in the cycle of the address
+    assert names == {"A_crd1", "A_vals", "x_vals"}
+    moved = {t.name for t in stage.graph.tensors if t.place is MemorySpace.MEMORY}
+    assert moved == names
+    small = staged()
+    assert placed(small) == (small, frozenset())
+    # one of more rows than entries has its positions there, too, which are decided on
+    tall = {"A": np.eye(600, 3, dtype=np.int32), "x": np.ones(3, np.int32)}
+    assert placed(design().only_stage(tall, "test"))[1] == frozenset()
+
+
+def test_loads_that_come_later() -> None:
+    times, _, _ = chip_of(in_blocks())
+    loads = {
+        name: machine_plan(machine, times, ECP5).loads
+        for name in ("scan_A_j", "load_A", "load_x")
+        if isinstance(machine := in_blocks().graph.node(name), Machine)
+    }
+    assert loads == {"scan_A_j": (0, 0, 2, 2, 0, 0), "load_A": (2,), "load_x": (2,)}
+    # in tables a load has no latency but that of the tags beside it, which are added to
+    times, _, _ = chip_of(staged())
+    scan = staged().graph.node("scan_A_j")
+    assert isinstance(scan, Machine)
+    assert machine_plan(scan, times, ECP5).loads == (0, 0, 1, 1, 0, 0)
+    immediate = replace(times, load_latency=0)
+    assert machine_plan(scan, immediate, ECP5).loads == (0,) * 6
+
+
+def test_block_rams_that_an_fpga_does_not_have() -> None:
+    inputs = {"A": np.ones((2, 60_000), np.int32), "x": np.ones(60_000, np.int32)}
+    with pytest.raises(UnsupportedError) as caught:
+        t2s.synthesize(design(), "ecp5-25k", inputs)
+    assert re.match(r"y needs \d+ block RAMs, and ecp5-25k has 56", caught.value.message)
+
+
+@pytest.mark.slow
+def test_a_chip_with_block_ram(tmp_path: Path) -> None:
+    chip = t2s.synthesize(design(), PART.name, LARGE, clock_mhz=50, directory=tmp_path / "chip")
+    assert chip.rams >= 3
+    assert chip.cycles > t2s.cycles(design(), LARGE, device=PART.name)
+    for stalls in (None, t2s.RandomStalls(seed=5, one_in=3)):
+        found = chip.verify(LARGE, stalls=stalls)
+        assert found.equal, str(found)
+    others = {"A": np.roll(LARGE["A"], 1, axis=0), "x": LARGE["x"] + 1}
+    assert chip.verify(others).equal
 
 
 @pytest.mark.slow
@@ -323,12 +543,20 @@ def test_channels_without_a_limit() -> None:
 
 
 def test_large_tensors() -> None:
-    inputs = {"A": np.eye(3, 513, dtype=np.int32), "x": np.ones(513, np.int32)}
+    tables = (
+        "such a tensor is in look-up tables, with room for 512; block RAM answers a cycle later."
+        "  Tiles, each a run of its own, are smaller"
+    )
+    inputs = {"A": np.eye(512, 3, dtype=np.int32), "x": np.ones(3, np.int32)}
     assert refusal_of(design(), inputs) == (
+        "the verilog backend cannot emit 'y': tensor 'A_pos1': it has 513 elements, and 'scan_A_j'"
+        f" decides on what it loads in the cycle of the load: {tables}"
+    )
+    inputs = {"A": np.eye(3, 513, dtype=np.int32), "x": np.ones(513, np.int32)}
+    at_once = replace(DEVICES[PART.name], load_latency=0)
+    assert refusal_of(design(), inputs, device=at_once) == (
         "the verilog backend cannot emit 'y': tensor 'x_vals': it has 513 elements, and 'load_x'"
-        " decides on what it loads in the cycle of the load: such a tensor is in look-up tables,"
-        " with room for 512; block RAM answers a cycle later.  Tiles, each a run of its own, are"
-        " smaller"
+        f" has to send what it loads in the cycle of the load: {tables}"
     )
 
 

@@ -475,19 +475,42 @@ module testbench (input logic clock);
   int count = 0;
   int wrong = 0;
   logic signed [32:0] p [1:4], q [1:4];
+  logic signed [31:0] left = 0;
+  logic signed [31:0] right = 0;
+  logic signed [31:0] wide [1:6];
+  logic signed [63:0] whole [1:6];
   for (genvar n = 1; n <= 4; n++) begin : each
     multiply #(.LEFT(17), .RIGHT(16), .STAGES(n)) mine (
       .clock, .left(x), .right(y), .product(p[n]));
     plain_multiply #(.LEFT(17), .RIGHT(16), .STAGES(n)) plain (
       .clock, .left(x), .right(y), .product(q[n]));
   end
+  for (genvar n = 1; n <= 6; n++) begin : each_wide
+    multiply_wide #(.WIDTH(32), .STAGES(n)) mine (
+      .clock, .left(left), .right(right), .product(wide[n]));
+    plain_multiply #(.LEFT(32), .RIGHT(32), .STAGES(n)) plain (
+      .clock, .left(left), .right(right), .product(whole[n]));
+  end
+  // all bits at random, or only the highest or the lowest ones
+  function automatic logic [31:0] operand();
+    int shift = $random & 31;
+    case ($random & 3)
+      0: return $random << shift;
+      1: return $random >>> shift;
+      2: return ~32'd0 << shift;
+      default: return $random;
+    endcase
+  endfunction
   always_ff @(posedge clock) begin
     x <= 17'($random);
     y <= 16'($random);
+    left <= operand();
+    right <= operand();
+    for (int n = 1; n <= 6; n++) if (count > 8 && wide[n] != whole[n][31:0]) wrong <= wrong + 1;
     count <= count + 1;
     for (int n = 1; n <= 4; n++) if (count > 8 && p[n] != q[n]) wrong <= wrong + 1;
     if (count == 100000) begin
-      $display("wrong: %0d, last %0d", wrong, q[3] != 0);
+      $display("wrong: %0d, last %0d", wrong, q[3] != 0 && whole[3] != 0);
       $finish;
     end
   end
@@ -499,7 +522,7 @@ endmodule
 @needs_verilator
 def test_multipliers_of_ecp5(tmp_path: Path) -> None:
     library = Path(emit.__file__).parent / "library"
-    for name in ("multiply_ecp5.sv", "ecp5_primitives.sv"):
+    for name in ("multiply_ecp5.sv", "multiply_wide.sv", "ecp5_primitives.sv"):
         (tmp_path / name).write_text((library / name).read_text())
     plain = (
         (library / "multiply.sv").read_text().replace("module multiply", "module plain_multiply")
@@ -510,7 +533,8 @@ def test_multipliers_of_ecp5(tmp_path: Path) -> None:
     (tmp_path / "floats.cpp").write_text("")
     tools = find_tools()
     assert not isinstance(tools, str)
-    sources = ["ecp5_primitives.sv", "multiply_ecp5.sv", "plain.sv", "testbench.sv"]
+    sources = [f"{name}.sv" for name in ("ecp5_primitives", "multiply_ecp5", "multiply_wide")]
+    sources += ["plain.sv", "testbench.sv"]
     graph = chain(1)
     compile_hardware(graph, tools, tmp_path, tmp_path, sources)
     shown = run_program(graph, [str(tmp_path / "simulation")], tmp_path, 60)

@@ -110,7 +110,10 @@ def _library(graph: Graph, technology: Technology) -> dict[str, str]:
         for node in graph.nodes
         for term in walk(node)
     )
-    return files | {name: library_text(name) for name in _FLOATS if computes}
+    files |= {name: library_text(name) for name in _FLOATS if computes}
+    if graph.machines and technology.multiplier_bits is not None:
+        files["multiply_wide.sv"] = library_text("multiply_wide.sv")
+    return files
 
 
 def _design(top: Top, bounds: Bounds) -> dict[str, str]:

@@ -133,7 +133,7 @@ class SendingPort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadPort:
-    """The ports of a load statement: the address, and the data.
+    """The ports of a load statement: the address, and the data, which come ``stage`` cycles later.
 
     ``needed`` are the bits of the data that may differ.
     """
@@ -143,6 +143,7 @@ class LoadPort:
     type: Bits
     needed: Bits
     address_type: Bits
+    stage: int
     enable: str
     address: str
     data: str
@@ -295,7 +296,15 @@ def interface_of(
             for channel in sending
         ),
         loads=tuple(
-            _load(s, graph, fresh, timed, ranges.get(LoadAt(node.name, number)), ranges)
+            _load(
+                s,
+                graph,
+                fresh,
+                timed,
+                plan.loads[number] if plan.loads else plan.load_latency,
+                ranges.get(LoadAt(node.name, number)),
+                ranges,
+            )
             for number, s in enumerate(s for s in statements if isinstance(s, Load))
         ),
         stores=tuple(
@@ -347,6 +356,7 @@ def _load(
     graph: Graph,
     fresh: Fresh,
     static: bool,
+    stage: int,
     at: Range | None,
     ranges: Ranges,
 ) -> LoadPort:
@@ -359,6 +369,7 @@ def _load(
         type=whole,
         needed=needed_bits(whole, ranges.get(Elements(name))),
         address_type=_address_type(tensor) if static else _address_within(at),
+        stage=stage,
         enable=fresh(f"{name}_read"),
         address=fresh(f"{name}_read_address"),
         data=fresh(f"{name}_read_data"),

@@ -42,9 +42,11 @@ from t2s.backends.verilog.machine_rules import (
     RuleEffect,
     RuleLogic,
     RuleWriter,
+    Sent,
     State,
     any_of,
 )
+from t2s.backends.verilog.machine_values import MachineValues
 from t2s.backends.verilog.sorted_memory import (
     PointPorts,
     point_ports,
@@ -331,6 +333,7 @@ class MachineModule:
             node=self.node,
             state=self.state,
             rules=self.rules.rules,
+            values=self.rules.values,
             modules=memories,
             cooldown=self.cooldown,
             mode_type=self._mode_type,
@@ -353,13 +356,15 @@ class Effects:
     node: Machine
     state: State
     rules: Sequence[RuleLogic]
+    values: MachineValues
     modules: Sequence[ast.HardwareModule]
     cooldown: Cooldown
     mode_type: ast.Bits
 
     def build(self) -> tuple[ast.Item, ...]:
         """The items."""
-        return (*self._memories(), *self._tokens(), *self._after())
+        tokens = self._tokens()
+        return (*self._memories(), *self.values.items(), *tokens, *self._after())
 
     def _fresh(self, name: str) -> str:
         return self.interface.identifiers.fresh(name)
@@ -383,7 +388,7 @@ class Effects:
             for sent in rule.sent:
                 if sent.channel == channel.name:
                     own: list[TargetStatement] = []
-                    if sent.value is not None:
+                    if sent.value is not None and not sent.stage:
                         data: TargetExpression = Name(name=sent.value)
                         if isinstance(sent.tag, Name) and not sending.keeps_values:
                             is_value = Binary(operator="==", left=sent.tag, right=number(0))
@@ -404,11 +409,54 @@ class Effects:
             start.append(ast.put(tag, number(0)))
             kept = ast.Resize(bits=sending.bits.tag.width, value=Name(name=tag))
             whole = ast.Concatenation(parts=(kept, whole))
+        items.append(ast.AlwaysComb(body=(*start, *body)))
+        if sending.late:
+            return [*items, *self._behind(sending, whole)]
+        return [*items, ast.ContinuousAssignment(target=Name(name=sending.value), value=whole)]
+
+    def _behind(self, sending: SendingPort, whole: TargetExpression) -> list[ast.Item]:
+        """The token in the stage of its latest value: what rules send earlier waits for it."""
+        name, late, bits = sending.channel.name, sending.late, sending.bits
+        early = self._fresh(f"{name}_early")
+        waited = self.values.pipeline.after(early, sending.type, late)
+        value: TargetExpression = Name(name=waited)
+        if bits.tag is not None:
+            value = ast.Slice(base=value, high=bits.value.total - 1, low=0)
+        for rule in reversed(self.rules):
+            for sent in rule.sent:
+                if sent.channel == name and sent.stage and sent.value is not None:
+                    value = Ternary(
+                        condition=self._sends_value(sending, rule, sent),
+                        if_true=self._later(sent.value, sending, late - sent.stage),
+                        if_false=value,
+                    )
+        if bits.tag is not None:
+            high, low = sending.type.width - 1, bits.value.total
+            tag = ast.Slice(base=Name(name=waited), high=high, low=low)
+            value = ast.Concatenation(parts=(tag, value))
+        self.values.declarations.append(ast.variable(early, sending.type))
         return [
-            *items,
-            ast.AlwaysComb(body=(*start, *body)),
-            ast.ContinuousAssignment(target=Name(name=sending.value), value=whole),
+            ast.ContinuousAssignment(target=Name(name=early), value=whole),
+            ast.ContinuousAssignment(target=Name(name=sending.value), value=value),
         ]
+
+    def _later(self, value: str, sending: SendingPort, cycles: int) -> TargetExpression:
+        """A value some cycles later, with the bits that tokens have for it."""
+        whole, kept = bits_of(sending.channel.stream.element), sending.bits.value
+        later = Name(name=self.values.pipeline.after(value, whole, cycles))
+        return later if kept == whole else ast.Resize(bits=kept.width, value=later)
+
+    def _sends_value(self, sending: SendingPort, rule: RuleLogic, sent: Sent) -> TargetExpression:
+        """Whether the firing whose value is there now was of a rule, and its token has a value."""
+        taken = self.values.pipeline.after(rule.taken, ast.BIT, sending.late)
+        if not isinstance(sent.tag, Name) or sending.keeps_values:
+            return Name(name=taken)
+        zero = self._fresh(f"{sent.tag.name}_is_value")
+        is_value = Binary(operator="==", left=sent.tag, right=number(0))
+        self.values.declarations.append(ast.variable(zero))
+        self.values.body.append(ast.put(zero, is_value))
+        later = self.values.pipeline.after(zero, ast.BIT, sending.late)
+        return ast.both(Name(name=taken), Name(name=later))
 
     def _memories(self) -> list[ast.Item]:
         """The sorted memories, and what the next rule does with them."""

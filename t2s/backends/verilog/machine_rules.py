@@ -26,9 +26,12 @@ from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.data_types import bits_of
 from t2s.backends.verilog.expressions import ExpressionWriter, flat
 from t2s.backends.verilog.interfaces import Interface, LoadPort, SearchPort, StorePort
+from t2s.backends.verilog.machine_stages import written_out
+from t2s.backends.verilog.machine_values import MachineValues
 from t2s.backends.verilog.sorted_memory import PointPorts
 from t2s.core.expr import Const, Expr, Local
 from t2s.core.types import Kind
+from t2s.core.walk import walk
 from t2s.graph.body import Let, Load, RegisterRead, RegisterWrite, Statement, Store
 from t2s.graph.nodes import (
     Choice,
@@ -58,11 +61,15 @@ class RuleEffect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """A token of a rule: the variables of its value (``None`` is zero) and its tag."""
+    """A token of a rule: the variables of its value (``None`` is zero) and its tag.
+
+    The value is there in a ``stage`` after the firing, the tag in that of the firing.
+    """
 
     channel: str
     value: str | None
     tag: TargetExpression | None
+    stage: int = 0
 
 
 @dataclass(kw_only=True)
@@ -101,7 +108,7 @@ class State:
 
 
 class RuleWriter:
-    """Walks through the modes and fills ``items`` and ``rules``.
+    """Walks through the modes and fills ``items``, ``values`` and ``rules``.
 
     ``stray`` are the conditions under which no alternative holds, ``outside`` those under which an
     index of a register file is out of range.
@@ -117,6 +124,8 @@ class RuleWriter:
         self._stores = iter(interface.stores)
         self._searches = iter(interface.searches)
         self.items: list[ast.Item] = []
+        self.values = MachineValues(interface)
+        self._computed: dict[str, Expr] = {}
         self.rules: list[RuleLogic] = []
         self.stray: list[TargetExpression] = []
         self.outside: list[TargetExpression] = []
@@ -180,19 +189,26 @@ class RuleWriter:
     def _sent(self, sent: Put, rule: str, names: Mapping[str, str]) -> Sent:
         constant = isinstance(sent.tag, Const)
         nothing = isinstance(sent.tag, Const) and sent.tag.value != 0 and sent.channel in self.bare
-        value = tag = None
+        value, tag, stage = None, None, 0
         if sent.value is not None and not nothing:
-            value = self._let(f"{rule}_{sent.channel}", sent.value, names)
+            stem, written = f"{rule}_{sent.channel}", self._in_signals(sent.value, names)
+            if self.values.sent.sent(written):
+                value, stage = self.values.value(stem, written)
+            else:
+                value = self._let(stem, sent.value, names)
         if sent.tag is not None:
             tag = self._scalar(f"{rule}_{sent.channel}_tag", sent.tag, names, inline=constant)
-        return Sent(channel=sent.channel, value=value, tag=tag)
+        return Sent(channel=sent.channel, value=value, tag=tag, stage=stage)
 
     # ----------------------------------------------------------------------------- statements
 
     def _statement(self, statement: Statement, logic: RuleLogic, names: dict[str, str]) -> None:
         match statement:
             case Let(target=target, value=value):
+                written = self._in_signals(value, names)
                 names[target] = self._let(target, value, names)
+                if self.values.sent.sent(written):
+                    self._computed[names[target]] = written
             case Load(target=target):
                 names[target] = self._load(statement, next(self._loads), logic.taken, names)
             case Search(target=target):
@@ -228,12 +244,14 @@ class RuleWriter:
             ast.ContinuousAssignment(target=Name(name=port.enable), value=Name(name=taken))
         )
         self._address(port.address, statement.indices, port, names)
-        if port.needed == port.type:
-            return port.data
-        name = self._declared(statement.target, port.type)
-        data = ast.Slice(base=Name(name=port.data), high=port.needed.width - 1, low=0)
-        whole = ast.widened(data, port.needed, port.type)
-        self.items.append(ast.ContinuousAssignment(target=Name(name=name), value=whole))
+        name = port.data
+        if port.needed != port.type:
+            name = self._declared(statement.target, port.type)
+            data = ast.Slice(base=Name(name=port.data), high=port.needed.width - 1, low=0)
+            whole = ast.widened(data, port.needed, port.type)
+            self.items.append(ast.ContinuousAssignment(target=Name(name=name), value=whole))
+        if port.stage:
+            self.values.sent.locals[name] = port.stage
         return name
 
     def _store(
@@ -345,6 +363,15 @@ class RuleWriter:
         name = self._declared(stem, ast.BIT)
         self._assign(name, value, names)
         return name
+
+    def _in_signals(self, value: Expr, names: Mapping[str, str]) -> Expr:
+        """A value over signals of the machine, with products that come later written out."""
+        signals = {
+            term.name: Local(name=names[term.name], type=term.type)
+            for term in walk(value)
+            if isinstance(term, Local)
+        }
+        return written_out(written_out(value, signals), self._computed)
 
     def _let(self, stem: str, value: Expr, names: Mapping[str, str]) -> str:
         """The variable of a value: an existing one, or a new one."""

@@ -24,10 +24,11 @@ from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.cooldown import Cooldown
 from t2s.backends.verilog.counted_nests import CountedNest
-from t2s.backends.verilog.datapath import Datapath, Names
+from t2s.backends.verilog.datapath import Datapath
 from t2s.backends.verilog.expressions import ExpressionWriter, flat, product, times
 from t2s.backends.verilog.interfaces import Interface, parameters_of_space, ports_of_one
 from t2s.backends.verilog.loop_counters import CounterNames, NestCounters, counters_of
+from t2s.backends.verilog.staged_values import Names
 from t2s.core.expr import Const, Expr, Index, index_names, simplify
 from t2s.core.walk import Term, rewrite
 from t2s.graph.body import Load, Receive, Send

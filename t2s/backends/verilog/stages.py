@@ -12,7 +12,7 @@ the interval of the node leaves time for them, or other elements of the file com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from t2s.backends.base import DeviceTimes, no_latency
@@ -34,7 +34,7 @@ from t2s.graph.body import (
     Store,
 )
 from t2s.graph.graph import Graph
-from t2s.graph.nodes import PEArray
+from t2s.graph.nodes import Node, PEArray
 
 LatencyOf = Callable[[Expr], int]
 
@@ -58,6 +58,7 @@ class StagePlan:
     ----------
     latency_of: registers of an operator.
     load_latency: the stage of loaded data.
+    loads: the stage of the data of each load, where these differ: in machines.
     files: when each register file is read and written.
     stores: the stage of each store.
     late: the stage of the value of each channel.
@@ -66,6 +67,7 @@ class StagePlan:
 
     latency_of: LatencyOf = no_latency
     load_latency: int = 0
+    loads: tuple[int, ...] = ()
     files: Mapping[str, FileStages] = field(default_factory=dict)
     stores: tuple[int, ...] = ()
     late: Mapping[str, int] = field(default_factory=dict)
@@ -81,17 +83,70 @@ AT_ONCE = StagePlan()
 """Everything in the cycle of the firing."""
 
 
-class Stages:
+class ValueStages:
+    """The stages of values over locals whose stages are known."""
+
+    def __init__(
+        self, plan: StagePlan, locals: Mapping[str, int | None], loops: Collection[str] = ()
+    ) -> None:
+        self.plan, self.locals, self.loops = plan, dict(locals), loops
+        self._known: dict[tuple[int, bool], tuple[Expr, int | None]] = {}
+        """The stages of objects, each kept here so that its number stays its own."""
+
+    def at_once(self, expr: Expr, feeding: bool) -> bool:
+        """Whether a value is on a way from a register file to one; here there are none."""
+        return False
+
+    def of(self, expr: Expr, feeding: bool) -> int | None:
+        """The stage of a value; ``None`` for one that is the same in all firings."""
+        key = id(expr), feeding
+        if key not in self._known:
+            self._known[key] = expr, self._stage(expr, feeding)
+        return self._known[key][1]
+
+    def of_local(self, name: str) -> int | None:
+        """The stage of a local."""
+        return self.locals[name]
+
+    def operands(self, expr: Expr, feeding: bool) -> int | None:
+        """The stage in which all operands of a value are there."""
+        stages = [self.of(c, feeding) for c in children(expr) if isinstance(c, Expr)]
+        return max((stage for stage in stages if stage is not None), default=None)
+
+    def registers(self, expr: Expr, feeding: bool) -> int:
+        """The registers between the operands of a value and the value."""
+        inside = self.operands(expr, feeding)
+        return 0 if inside is None else (self.of(expr, feeding) or 0) - inside
+
+    def _stage(self, expr: Expr, feeding: bool) -> int | None:
+        match expr:
+            case Local(name=name):
+                return self.of_local(name)
+            case Index(name=name) if name in self.loops:
+                return 0
+            case Const() | Index() | Parameter():
+                return None
+        inside = self.operands(expr, feeding)
+        if inside is None or is_control(expr):
+            return inside
+        if self.at_once(expr, feeding):
+            return inside + self.registers_at_once(expr)
+        return inside + self.plan.latency_of(expr)
+
+    def registers_at_once(self, expr: Expr) -> int:
+        """Those of an operator on the way to a register file, which takes the place of the last."""
+        pipelined = self.plan.chip and float_module(expr) is not None
+        return self.plan.latency_of(expr) - 1 if pipelined else 0
+
+
+class Stages(ValueStages):
     """The stages of the values of a node whose register files are read and written as said."""
 
     def __init__(self, node: PEArray, plan: StagePlan, files: Mapping[str, FileStages]) -> None:
-        self.plan, self.files = plan, files
-        self.loops = {loop.name for loop in node.loops}
-        self.locals: dict[str, int | None] = {}
+        super().__init__(plan, {}, {loop.name for loop in node.loops})
+        self.files = files
         self._feeding = _feeding(node.body)
         self._of_files: set[str] = set()
-        self._known: dict[tuple[int, bool], tuple[Expr, int | None]] = {}
-        """The stages of objects, each kept here so that its number stays its own."""
         written: set[str] = set()
         for statement in node.body:
             match statement:
@@ -123,43 +178,6 @@ class Stages:
         """Whether a value is on a way from a register file to one."""
         return feeding and self.reads_files(expr)
 
-    def of(self, expr: Expr, feeding: bool) -> int | None:
-        """The stage of a value; ``None`` for one that is the same in all firings."""
-        key = id(expr), feeding
-        if key not in self._known:
-            self._known[key] = expr, self._stage(expr, feeding)
-        return self._known[key][1]
-
-    def operands(self, expr: Expr, feeding: bool) -> int | None:
-        """The stage in which all operands of a value are there."""
-        stages = [self.of(c, feeding) for c in children(expr) if isinstance(c, Expr)]
-        return max((stage for stage in stages if stage is not None), default=None)
-
-    def registers(self, expr: Expr, feeding: bool) -> int:
-        """The registers between the operands of a value and the value."""
-        inside = self.operands(expr, feeding)
-        return 0 if inside is None else (self.of(expr, feeding) or 0) - inside
-
-    def _stage(self, expr: Expr, feeding: bool) -> int | None:
-        match expr:
-            case Local(name=name):
-                return self.locals[name]
-            case Index(name=name) if name in self.loops:
-                return 0
-            case Const() | Index() | Parameter():
-                return None
-        inside = self.operands(expr, feeding)
-        if inside is None or is_control(expr):
-            return inside
-        if self.at_once(expr, feeding):
-            return inside + self._registers_at_once(expr)
-        return inside + self.plan.latency_of(expr)
-
-    def _registers_at_once(self, expr: Expr) -> int:
-        """Those of an operator on the way to a register file, which takes the place of the last."""
-        pipelined = self.plan.chip and float_module(expr) is not None
-        return self.plan.latency_of(expr) - 1 if pipelined else 0
-
     def longest_way(self, node: PEArray, register: str, write: RegisterWrite) -> int:
         """The registers between the reads of a register file and a write, at most."""
         far: dict[str, int] = {}
@@ -169,7 +187,7 @@ class Stages:
                 return far.get(expr.name)
             ways = [behind(c) for c in children(expr) if isinstance(c, Expr)]
             longest = max((way for way in ways if way is not None), default=None)
-            return None if longest is None else longest + self._registers_at_once(expr)
+            return None if longest is None else longest + self.registers_at_once(expr)
 
         for statement in node.body:
             match statement:
@@ -329,20 +347,25 @@ def _stage_of_store(
 def _check_operators(node: PEArray, plan: StagePlan) -> None:
     """Raise ``UnsupportedError`` for latencies with which no operator can be built."""
     for term in walk(node):
-        if not isinstance(term, Expr) or is_control(term):
-            continue
-        registers = _registers_of(term, plan.technology)
-        if registers is not None and not registers[0] <= plan.latency_of(term) <= registers[1]:
-            assert isinstance(term, Apply)
-            least, most = registers
-            raise UnsupportedError(
-                f"{node.name!r} computes {term.operator.value!r} of {term.type.scalar} with a "
-                f"latency that {plan.technology.name} cannot build",
-                location=node.location,
-                expected=f"a latency of {least} to {most} cycles: so many registers it can have",
-                given=f"{plan.latency_of(term)} cycles of the device",
-                hint="set the operator_latencies of the device",
-            )
+        if isinstance(term, Expr) and not is_control(term):
+            check_operator(node, term, plan)
+
+
+def check_operator(node: Node, term: Expr, plan: StagePlan) -> None:
+    """Raise ``UnsupportedError`` for a latency with which an operator cannot be built."""
+    registers = _registers_of(term, plan.technology)
+    if registers is None or registers[0] <= plan.latency_of(term) <= registers[1]:
+        return
+    assert isinstance(term, Apply)
+    least, most = registers
+    raise UnsupportedError(
+        f"{node.name!r} computes {term.operator.value!r} of {term.type.scalar} with a "
+        f"latency that {plan.technology.name} cannot build",
+        location=node.location,
+        expected=f"a latency of {least} to {most} cycles: so many registers it can have",
+        given=f"{plan.latency_of(term)} cycles of the device",
+        hint="set the operator_latencies of the device",
+    )
 
 
 def _registers_of(term: Expr, technology: Technology) -> tuple[int, int] | None:

@@ -426,7 +426,7 @@ class MemoryModel:
         for interface, names in self.top.nodes:
             count = interface.node.place_count
             for load, access in zip(interface.loads, names.loads, strict=True):
-                items += self._load(load, access, count, interface.plan.load_latency)
+                items += self._load(load, access, count)
             for search, signals in zip(interface.searches, names.searches, strict=True):
                 items += self._search(search, signals, count)
             for store, access in zip(interface.stores, names.stores, strict=True):
@@ -439,17 +439,15 @@ class MemoryModel:
             items.append(ast.AlwaysFF(body=tuple(writes)))
         return tuple(items)
 
-    def _load(
-        self, load: LoadPort, access: AccessNames, count: int, latency: int
-    ) -> list[ast.Item]:
+    def _load(self, load: LoadPort, access: AccessNames, count: int) -> list[ast.Item]:
         """What a load reads, and the registers through which it comes later."""
         fresh = self.top.identifiers.fresh
-        names = [fresh(f"{access.data}_{cycle}") for cycle in range(latency)] + [access.data]
+        names = [fresh(f"{access.data}_{cycle}") for cycle in range(load.stage)] + [access.data]
         now = replace(access, data=names[0])
         moves = _lanes(load.type, now, self.arrays[load.tensor.name], reads=True)
         items: list[ast.Item] = [ast.variable(name, load.type, count) for name in names[:-1]]
         items.append(ast.AlwaysComb(body=(ast.UnrolledFor(variable=P, count=count, body=moves),)))
-        if latency:
+        if load.stage:
             delays = tuple(
                 ast.put(_of(after), _of(before), clocked=True) for before, after in pairwise(names)
             )

@@ -18,11 +18,12 @@ from t2s.backends.verilog.data_types import bits_of, signal_names
 from t2s.backends.verilog.interfaces import FAULT_TYPE, Interface, interface_of, token_bits
 from t2s.backends.verilog.limits import Bounds
 from t2s.backends.verilog.machine_ranges import UNKNOWN, Ranges
-from t2s.backends.verilog.stages import AT_ONCE, plan_of
+from t2s.backends.verilog.machine_stages import machine_plan
+from t2s.backends.verilog.stages import AT_ONCE, StagePlan, plan_of
 from t2s.backends.verilog.storage import Counts, most_tokens, tokens_sent
 from t2s.backends.verilog.technology import GENERIC, Technology
 from t2s.graph.graph import Channel, Graph
-from t2s.graph.nodes import Machine
+from t2s.graph.nodes import Machine, Node, PEArray
 
 Fresh = Callable[[str], str]
 
@@ -30,8 +31,8 @@ MOST_TOKENS = 1 << 16
 """Room of an emitted FIFO at most, in tokens; one that takes more than that fails."""
 
 LIBRARY = (
-    *("fifo", "adjustable_fifo", "delay", "reduction", "multiply", "accumulate"),
-    *("CCU2C", "MULT18X18D"),
+    *("fifo", "adjustable_fifo", "delay", "reduction", "multiply", "multiply_wide"),
+    *("accumulate", "CCU2C", "MULT18X18D"),
     *("operators", "floats", "stalls", "testbench", "top", "chip", "ecp5_primitives"),
     *("float_parts", "float_add", "float_multiply", "float_round", "leading_zeros"),
     *("optional_register", "pipeline_registers"),
@@ -203,9 +204,7 @@ def top_of(
             graph,
             node,
             interval=intervals.get(node.name),
-            plan=AT_ONCE
-            if constants is None or isinstance(node, Machine)
-            else plan_of(graph, node, constants, technology),
+            plan=AT_ONCE if constants is None else _plan_of(graph, node, constants, technology),
             ranges=ranges,
         )
         for node in graph.nodes
@@ -232,6 +231,14 @@ def top_of(
         identifiers=identifiers,
         sent={} if constants is None else {c.name: tokens_sent(graph, c) for c in graph.channels},
     )
+
+
+def _plan_of(graph: Graph, node: Node, times: DeviceTimes, technology: Technology) -> StagePlan:
+    match node:
+        case Machine():
+            return machine_plan(node, times, technology)
+        case PEArray():
+            return plan_of(graph, node, times, technology)
 
 
 def _channel_names(channel: Channel, fresh: Fresh) -> ChannelNames:

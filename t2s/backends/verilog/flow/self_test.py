@@ -26,7 +26,7 @@ from t2s.backends.text.expressions import (
 from t2s.backends.verilog import interfaces as port
 from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.data_types import hexadecimal, signal_names
-from t2s.backends.verilog.flow.machine_memories import in_tables, sharing
+from t2s.backends.verilog.flow.machine_memories import MOST_WORDS, in_tables, sharing
 from t2s.backends.verilog.flow.surroundings import LIBRARY as COUNTING
 from t2s.backends.verilog.flow.surroundings import P, Surroundings, of_place, row_of
 from t2s.backends.verilog.interfaces import Interface, LoadPort, StorePort
@@ -36,6 +36,7 @@ from t2s.core.ops import Array
 from t2s.graph.arrays import pack
 from t2s.graph.body import Load, Store
 from t2s.graph.graph import Graph, MemorySpace, Tensor
+from t2s.graph.nodes import Machine
 from t2s.graph.ports import is_aligned, loading, storing
 
 LIBRARY = ("image.sv", "judge.sv", *COUNTING)
@@ -181,6 +182,7 @@ class _Builder:
         type = max((load.address_type for load in loads), key=lambda type: type.width)
         enables, data = [each.enable for each in signals], signals[0].data
         address = yield from self._chosen(enables, [a.address for a in signals], type, count)
+        in_table = isinstance(interface.node, Machine) and len(words) <= MOST_WORDS
         if len(loads) > 1:
             data = self._fresh(f"{data}_shared")
             yield ast.variable(data, load.type, count)
@@ -192,7 +194,8 @@ class _Builder:
                 name=self._fresh(f"{data}_image"),
                 parameters=(
                     *self._shape(load, words, type, shift),
-                    ("DELAY", number(interface.plan.load_latency)),
+                    ("DELAY", number(load.stage)),
+                    ("TABLE", number(int(in_table))),
                     ("FILE", self._file(load.tensor, words)),
                 ),
                 connections=(

@@ -1,5 +1,6 @@
 // The copy of a tensor that one load unit reads: a word comes DELAY cycles after its address.
 //
+// It is a block RAM, or with TABLE or without a delay look-up tables, behind a register of the address.
 // The register at the output of a block RAM is not inferred.  With T2S_OUTPUT_REGISTER it is left
 // out here, for the flow to turn on in the cells.
 module image #(
@@ -7,6 +8,7 @@ module image #(
   parameter int BITS = 4,
   parameter int DEPTH = 16,
   parameter int DELAY = 1,
+  parameter bit TABLE = 0,
   parameter string FILE = ""
 ) (
   input logic clock,
@@ -22,6 +24,18 @@ module image #(
     logic [WIDTH-1:0] words [DEPTH];
     initial $readmemh(FILE, words);
     assign data = words[address];
+  end else if (TABLE) begin : tables
+    (* rom_style = "logic" *) logic [WIDTH-1:0] words [DEPTH];
+    initial $readmemh(FILE, words);
+    logic [BITS-1:0] at;
+    always_ff @(posedge clock) at <= address;
+    if (DELAY == 1) begin : as_found
+      assign data = words[at];
+    end else begin : behind
+      delay #(.WIDTH(WIDTH), .CYCLES(DELAY - 1)) rest (
+        .clock, .reset(1'b0), .now(words[at]), .later(data)
+      );
+    end
   end else if (DELAY == 1) begin : read
     (* rom_style = "block" *) logic [WIDTH-1:0] words [DEPTH];
     initial $readmemh(FILE, words);
