@@ -14,7 +14,7 @@ import t2s
 
 y = t2s.sparse.parse("y(i) = A(i,j)*x(j)", {"A": "ds"})
 kernel = t2s.sparse.compile(y)
-inputs = {"A": np.eye(3, 600, dtype=np.int16), "x": np.ones(600, np.int16)}
+inputs = {"A": np.eye(600, 3, dtype=np.int16), "x": np.ones(3, np.int16)}
 """
 
 
@@ -31,7 +31,7 @@ def said_of(folder: Path, *options: str) -> str:
 
 def test_kernels_have_channels_with_a_capacity(tmp_path: Path) -> None:
     """They get as far as the sizes of their tensors, which are known after a run."""
-    assert "tensor 'x_vals': it has 600 elements" in said_of(tmp_path)
+    assert "tensor 'A_pos1': it has 601 elements" in said_of(tmp_path)
 
 
 def test_a_capacity_that_is_too_large(tmp_path: Path) -> None:
