@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from t2s.backends.base import ChannelTimes, DeviceTimes
 from t2s.core.errors import UnsupportedError
 from t2s.core.location import user_location
+from t2s.graph.graph import UNBOUNDED
 
 if TYPE_CHECKING:
     from t2s.simulator.program.sim_program import SimProgram
@@ -29,7 +30,11 @@ def device_times(program: SimProgram) -> DeviceTimes:
     return DeviceTimes(
         intervals={timing.node.name: timing.interval.cycles for timing in program.nodes},
         channels={
-            timing.channel.name: ChannelTimes(latency=timing.latency, capacity=timing.capacity)
+            timing.channel.name: ChannelTimes(
+                latency=timing.latency,
+                # room for latencies is added to what is without bounds, too: hardware has 32 bits
+                capacity=min(timing.capacity, UNBOUNDED),
+            )
             for timing in program.channels
         },
         memory_rate=program.memory_rate,

@@ -20,8 +20,9 @@ from t2s.core.errors import InternalError
 from t2s.core.expr import Expr, Local, const, equals
 from t2s.core.ops import Op
 from t2s.core.types import INT32, Float, Type
+from t2s.driver.device_times import device_times
 from t2s.graph.body import Load, RegisterRead, RegisterWrite, Statement, Store
-from t2s.graph.graph import Channel, Graph, MemorySpace, StreamType, Tensor, TensorRole
+from t2s.graph.graph import UNBOUNDED, Channel, Graph, MemorySpace, StreamType, Tensor, TensorRole
 from t2s.graph.nodes import (
     DONE,
     Choice,
@@ -39,6 +40,8 @@ from t2s.graph.nodes import (
     SortedMemory,
 )
 from t2s.graph.semantics import ProtocolError
+from t2s.simulator.devices import DEVICES
+from t2s.simulator.program.build import build_program
 from tests.conftest import Golden
 from tests.graph.machines import copying
 from tests.simulator.stream_graphs import sorted_and_not
@@ -155,17 +158,31 @@ def test_random_machines(runtime: Path) -> None:
     assert row.values > 0
 
 
+def test_channels_without_bounds_fit_the_counters_of_a_fifo() -> None:
+    """Also on a device whose latencies take room of their own in each channel."""
+    kernel = t2s.sparse.compile(t2s.sparse.parse("y(i) = A(i,j)*x(j)", {"A": "ds"}))
+    inputs = {"A": np.eye(3), "x": np.ones(3)}
+    stage = kernel.design().only_stage(inputs, "verilate")
+    program = build_program(stage.graph, DEVICES["arria10"], stage.arrays, {})
+    assert max(timing.capacity for timing in program.channels) > UNBOUNDED
+    capacities = {times.capacity for times in device_times(program).channels.values()}
+    assert capacities == {UNBOUNDED}
+
+
 @pytest.mark.slow
 @needs_verilator
 @pytest.mark.verilator
-def test_a_sparse_matrix_product(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("channels", [{"capacity": 2}, {}], ids=["bounded", "without bounds"])
+def test_a_sparse_matrix_product(
+    channels: dict[str, int], runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     build = partial(build_hardware, runtime=runtime)
     monkeypatch.setattr(verilator, "build_hardware", build)
     generator = np.random.default_rng(2)
     b, c = (generator.integers(0, 3, shape).astype(np.float64) for shape in ((3, 4), (4, 3)))
     text, formats = "X(i,j) = B(i,k)*C(k,j)", {"B": "ss", "C": "ss", "X": "ss"}
     kernel = t2s.sparse.compile(t2s.sparse.parse(text, formats))
-    options: dict[str, Any] = {"device": "arria10", "capacity": 2}
+    options: dict[str, Any] = {"device": "arria10", **channels}
     found = t2s.sparse.verilate(kernel, {"B": b, "C": c}, **options)
     expected = t2s.sparse.simulate(kernel, {"B": b, "C": c}, **options)
     assert found.cycles == expected.cycles > 0
