@@ -10,13 +10,16 @@ import pytest
 from t2s.simulator.values.sorted_memory import (
     ADDED,
     CAPACITY,
+    GROUP,
     HEAP,
+    HIGH,
+    LOW,
     PROBE,
-    ROW,
-    ROW_KEY,
-    ROW_POINTS,
     SIZE,
+    SLOTS,
     SORTED,
+    SPAN,
+    VALUES,
     addresses,
     enlarged,
     new_block,
@@ -32,7 +35,7 @@ class Memory:
     def __init__(self, words: int, capacity: int) -> None:
         self.words = words
         self.block = new_block(capacity, words, 1)
-        self._find, self._drop, self._find_row = map(_FUNCTION, addresses())
+        self._find, self._drop, self._find_row, self._drop_row = map(_FUNCTION, addresses())
 
     def add(self, key: tuple[int, ...], value: int) -> None:
         if 2 * self.block[SIZE] >= self.block[CAPACITY]:
@@ -57,15 +60,38 @@ class Memory:
         self.block[where + old : where + len(values)] = values[old:]
         return True
 
-    def drop(self) -> tuple[tuple[int, ...], int]:
-        if self.block[ROW_POINTS]:
-            row = int(self.block[ROW_KEY]), int(self.block[int(self.block[ROW])])
-            self._drop(self.block.ctypes.data)
-            return (row[0],), row[1]
+    @property
+    def is_window(self) -> bool:
+        return bool(self.block[SPAN])
+
+    def first(self) -> tuple[tuple[int, ...], int]:
+        """The first point, as emitted code finds it."""
+        if self.is_window:
+            low = int(self.block[LOW])
+            slot = low % int(self.block[SLOTS])
+            return (low,), int(self.block[int(self.block[VALUES]) + slot])
         entry = int(self.block[int(self.block[HEAP]) + 1])
         found = self.block[entry : entry + self.words + 1].tolist()
-        self._drop(self.block.ctypes.data)
         return tuple(found[:-1]), found[-1]
+
+    def drop(self) -> tuple[tuple[int, ...], int]:
+        first = self.first()
+        self._drop(self.block.ctypes.data)
+        return first
+
+    def row(self) -> list[tuple[tuple[int, ...], int]]:
+        """The points at the beginning that are a row, if all are consecutive."""
+        size, low = int(self.block[SIZE]), int(self.block[LOW])
+        if not self.is_window or size != int(self.block[HIGH]) - low + 1:
+            return []
+        slot, values = low % int(self.block[SLOTS]), int(self.block[VALUES])
+        count = min(size, int(self.block[SLOTS]) - slot)
+        found = self.block[values + slot : values + slot + count].tolist()
+        return [((low + n,), value) for n, value in enumerate(found)]
+
+    def drop_row(self, count: int) -> None:
+        self.block[PROBE] = count
+        self._drop_row(self.block.ctypes.data)
 
 
 @pytest.mark.parametrize("words", [1, 2])
@@ -87,8 +113,7 @@ def test_turns_of_adding_and_removing(words: int, capacity: int, extent: int) ->
             assert memory.drop() == (first, expected.pop(first))
             was_sorted |= int(memory.block[ADDED]) == SORTED
         assert int(memory.block[SIZE]) == len(expected)
-    few_points = (words, capacity, extent) == (1, 1024, 40)
-    assert was_sorted != few_points
+    assert was_sorted != (words == 1 and 2 * extent < capacity)  # which is a window
 
 
 @sampled("seed", range(40), quick=4)
@@ -109,7 +134,61 @@ def test_rows(seed: int) -> None:
             for number, value in enumerate(values):
                 expected[first + number,] = expected.get((first + number,), 0) + value
         everything = generator.random() < 0.8
-        for _ in range(len(expected) if everything else len(expected) // 2):
-            assert memory.drop() == (min(expected), expected.pop(min(expected)))
+        left = 0 if everything else len(expected) // 2
+        while len(expected) > left:
+            row = memory.row()[: len(expected) - left]
+            if row and generator.random() < 0.5:
+                some = row[: int(generator.integers(1, len(row) + 1))]
+                memory.drop_row(len(some))
+                removed = [(point, expected.pop(point)) for point in sorted(expected)[: len(some)]]
+                assert some == removed
+            else:
+                first_point = min(expected)
+                assert memory.drop() == (first_point, expected.pop(first_point))
         assert int(memory.block[SIZE]) == len(expected)
     assert rows == {False, True}
+
+
+@pytest.mark.parametrize(
+    ("keys", "fit"),
+    [
+        ([5], True),
+        ([-3, -1, -2, 4, 0], True),
+        ([1000, 1000 + 128 - GROUP - 1], True),  # a window of 128 slots
+        ([1000, 1000 + 128 - GROUP], False),
+        ([130, 120, 127, 128], True),  # around the end of the ring
+        ([0, 3 * GROUP], False),
+        ([(1 << 63) - 1, (1 << 63) - 2], True),
+        ([-(1 << 63), (1 << 63) - 1], False),
+        ([7, 1 << 40, 8, -(1 << 40)], False),
+    ],
+)
+def test_keys_that_lie_close_together_are_a_window(keys: list[int], fit: bool) -> None:
+    memory = Memory(1, 16)
+    for number, key in enumerate(keys):
+        memory.add((key,), number)
+    assert memory.is_window == fit
+    memory.add((keys[0],), 100)
+    expected = {key: number + 100 * (number == 0) for number, key in enumerate(keys)}
+    for key in sorted(expected):
+        assert memory.drop() == ((key,), expected[key])
+    assert memory.is_window  # as an empty memory always is
+
+
+@sampled("seed", range(30), quick=4)
+def test_windows_that_move(seed: int) -> None:
+    """Points are added ahead of those that are removed, with gaps of many lengths."""
+    generator = np.random.default_rng(seed)
+    memory, expected, at = Memory(1, 256), dict[tuple[int, ...], int](), -1000
+    longest = int(generator.choice([2, 20, 90]))
+    for _ in range(400):
+        for _ in range(int(generator.integers(0, 4))):
+            key, value = at + int(generator.integers(0, longest)), int(generator.integers(1, 9))
+            memory.add((key,), value)
+            expected[key,] = expected.get((key,), 0) + value
+        while expected and generator.random() < 0.5:
+            first = min(expected)
+            assert memory.drop() == (first, expected.pop(first))
+        at = min((*expected, (at + longest,)))[0]
+        assert memory.is_window
+    assert len(expected) == int(memory.block[SIZE])

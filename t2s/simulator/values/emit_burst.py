@@ -29,7 +29,7 @@ from t2s.graph.nodes import VALUE, Head, MemoryAdd, MemoryFirst, Put
 from t2s.llvm.expressions import load_value, offset_by, register_type, store_value, zero
 from t2s.llvm.ir import I1, I32, I64, BasicBlock, Builder, Slot, Value, integer, null
 from t2s.simulator.values.emit_frame import NodeContext, StreamPort, smaller
-from t2s.simulator.values.machine_memory import MemoryEmitter
+from t2s.simulator.values.emit_memory import MemoryEmitter
 from t2s.simulator.values.span_ports import Places, SpanPort
 from t2s.simulator.values.spans import Burst, Carried, Change, makes_rows
 from t2s.simulator.values.vectors import LANES, fits_lanes, for_lanes, has_lanes, varies_with

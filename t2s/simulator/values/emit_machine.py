@@ -66,6 +66,7 @@ from t2s.simulator.program.codes import most_in_run
 from t2s.simulator.values.emit_body import BodyEmitter, emit_search
 from t2s.simulator.values.emit_burst import BurstEmitter, Port
 from t2s.simulator.values.emit_frame import Frame, NodeContext, StreamPort, smaller
+from t2s.simulator.values.emit_memory import MemoryEmitter
 from t2s.simulator.values.emit_vectors import VectorEmitter
 from t2s.simulator.values.layout import (
     FAILED,
@@ -82,7 +83,6 @@ from t2s.simulator.values.layout import (
     code_type,
     most_adds,
 )
-from t2s.simulator.values.machine_memory import MemoryEmitter
 from t2s.simulator.values.span_ports import SpanPort
 from t2s.simulator.values.spans import Burst
 from t2s.simulator.values.vectors import vector_rules

@@ -47,8 +47,8 @@ from t2s.llvm.ir import (
 )
 from t2s.simulator.values.emit_burst import Port
 from t2s.simulator.values.emit_frame import NodeContext, StreamPort, smaller
+from t2s.simulator.values.emit_memory import MemoryEmitter
 from t2s.simulator.values.layout import code_type
-from t2s.simulator.values.machine_memory import MemoryEmitter
 from t2s.simulator.values.spans import Change, change_of
 from t2s.simulator.values.vectors import LANES, VectorRules, for_lanes, varied_heads, varies_with
 
@@ -72,80 +72,12 @@ class _Leaf:
     taken: Value
     rule: Rule
     tokens: dict[str, tuple[Value, Value]]
-    point: list[tuple[Type, Value]]
+    point: list[Value]
 
 
 def _stream(port: Port) -> StreamPort:
     assert isinstance(port, StreamPort)
     return port
-
-
-class _Points:
-    """The points that the lanes of a vector add to a memory.
-
-    Where all are old, they are found together.  Where some are new, and so were some before, that
-    is not tried.
-    """
-
-    def __init__(
-        self,
-        context: NodeContext,
-        memory: MemoryEmitter,
-        wanted: Value,
-        parts: Sequence[tuple[Type, Value]],
-        new: Slot,
-    ) -> None:
-        """``parts`` are the coordinates and the value; lanes that are not ``wanted`` add none."""
-        self._context, self._builder = context, context.builder
-        self._memory, self._wanted, self._parts, self._new = memory, wanted, parts, new
-        self._addresses: Value
-
-    def known(self, worth: Value, otherwise: BasicBlock) -> Value:
-        """Whether all points are old; go to ``otherwise`` if it is not ``worth`` asking."""
-        builder = self._builder
-        if not self._memory.finds_many():
-            return integer(0, I1)
-        look = self._context.block("look")
-        old = builder.icmp_signed("==", builder.load(self._new, _BYTE), integer(0, _BYTE))
-        builder.cbranch(builder.and_(worth, old), look, otherwise)
-        builder.position_at_end(look)
-        keys = [key for _, key in self._parts[:-1]]
-        self._addresses, all = self._memory.find_many(keys, self._wanted)
-        return all
-
-    def combine(self) -> None:
-        """Add all points, which are known to be old."""
-        if self._memory.finds_many():
-            _, values = self._parts[-1]
-            for lane in range(LANES):
-                address, value = (
-                    self._builder.extract_element(v, lane) for v in (self._addresses, values)
-                )
-                self._memory.combine(address, value)
-
-    def add(self, count: Value) -> None:
-        """Add the points of the first ``count`` lanes, and note whether some are new."""
-        context, builder, memory = self._context, self._builder, self._memory
-        before = memory.size()
-        whether = self._kept(builder.zext(self._wanted, vector_type(_BYTE, LANES)))
-        kept = [(type, self._kept(lanes)) for type, lanes in self._parts]
-        parts = [Local(name=f"part {n} of the point", type=t) for n, (t, _) in enumerate(kept)]
-        with builder.counting(integer(0), count, flags="nuw nsw") as lane:
-            for part, (type, where) in zip(parts, kept, strict=True):
-                at = offset_by(builder, where, context.scaled(lane, type.bytes))
-                context.names[part.name] = load_value(builder, at, type, type.bytes)
-            byte = builder.load(offset_by(builder, whether, lane), _BYTE)
-            moves = builder.icmp_signed("!=", byte, integer(0, _BYTE))
-            memory.add(tuple(parts[:-1]), parts[-1], moves)
-        grew = builder.icmp_signed("!=", before, memory.size())
-        builder.store(builder.zext(grew, _BYTE), self._new)
-
-    def _kept(self, lanes: Value) -> Value:
-        """The address of memory that holds a vector."""
-        with self._builder.goto_entry_block():
-            slot = self._builder.alloca(lanes.type)
-        self._builder.store(lanes, slot)
-        return slot
 
 
 class VectorEmitter:
@@ -170,14 +102,11 @@ class VectorEmitter:
         self._registers, self._memories = registers, memories
         with self._builder.goto_entry_block():
             self._ahead: Slot = self._builder.alloca(I64)
-            self._new: Slot = self._builder.alloca(_BYTE)
             self._waits: Slot = self._builder.alloca(I64)
             self._left: Slot = self._builder.alloca(I64)
             if rules.interrupted:
                 self._builder.store(integer(_SHORTEST_WAIT), self._waits)
                 self._builder.store(integer(_SHORTEST_WAIT), self._left)
-            if rules.memory is not None:
-                self._builder.store(integer(0, _BYTE), self._new)
         self._leaves: list[_Leaf] = []
         self._outside = null(_MASK)
         self._varied: set[str] = set()
@@ -225,28 +154,24 @@ class VectorEmitter:
         self._enter(mode.choices, integer(-1, _MASK))
         kept = builder.and_(self._any_rule(), builder.not_(self._outside))
         missing = builder.not_(self._bits(kept))
-        points = self._points() if self._rules.memory is not None else None
+        number = builder.intrinsic("llvm.cttz.i8", _BYTE, [missing, integer(0, I1)])
+        count = builder.zext(number, I64)
+        if self._rules.memory is not None:
+            lowest = builder.and_(missing, builder.neg(missing))
+            self._add_points(builder.sub(lowest, integer(1, _BYTE)), count)
         if self._rules.go_on:
             all, some = context.block("all"), context.block("some")
             none_missing = builder.icmp_signed("==", missing, integer(0, _BYTE))
-            if points is not None:
-                none_missing = points.known(none_missing, some)
             builder.cbranch(none_missing, all, some)
             builder.position_at_end(all)
-            if points is not None:
-                points.combine()
             self._fire(integer(LANES), note)
             builder.store(builder.sub(ahead, integer(LANES)), self._ahead)
             builder.branch(again)
             builder.position_at_end(some)
-        number = builder.intrinsic("llvm.cttz.i8", _BYTE, [missing, integer(0, I1)])
         self._or_fail(number, single)
-        count = builder.zext(number, I64)
-        if points is not None:
-            points.add(count)
         self._fire(count, note)
         builder.store(builder.sub(ahead, count), self._ahead)
-        builder.branch(single if points is None else again)
+        builder.branch(single)
 
     def _fire(self, count: Value, note: Callable[[Value, Value], None]) -> None:
         """Make the first ``count`` firings, but for points."""
@@ -262,18 +187,20 @@ class VectorEmitter:
             builder.store(builder.add(builder.load(slot, slot.kept), more), slot)
         note(self._codes(), count)
 
-    def _points(self) -> _Points:
-        """The points of all lanes."""
+    def _add_points(self, before: Value, count: Value) -> None:
+        """Add the points of the first ``count`` lanes, whose bits are in ``before``."""
+        builder = self._builder
         adding = [leaf for leaf in self._leaves if leaf.point]
         wanted = adding[0].taken
         for leaf in adding[1:]:
-            wanted = self._builder.or_(wanted, leaf.taken)
-        parts = [
-            (alike[0][0], self._chosen_of(adding, [value for _, value in alike]))
-            for alike in zip(*(leaf.point for leaf in adding), strict=True)
-        ]
+            wanted = builder.or_(wanted, leaf.taken)
+        wanted = builder.and_(wanted, builder.bitcast(before, _MASK))
+        *keys, value = (
+            self._chosen_of(adding, parts)
+            for parts in zip(*(leaf.point for leaf in adding), strict=True)
+        )
         assert self._rules.memory is not None
-        return _Points(self._context, self._memories[self._rules.memory], wanted, parts, self._new)
+        self._memories[self._rules.memory].add_lanes(keys, value, wanted, count)
 
     def _codes(self) -> Value:
         """The code of the rule in each lane."""
@@ -336,11 +263,11 @@ class VectorEmitter:
                 self._varied = varied
 
     def _leaf(self, rule: Rule, taken: Value) -> None:
-        point: list[tuple[Type, Value]] = []
+        point: list[Value] = []
         for statement in rule.body:
             match statement:
                 case MemoryAdd(keys=keys, value=value):
-                    point = [(part.type, self._wide(part)) for part in (*keys, value)]
+                    point = [self._wide(part) for part in (*keys, value)]
                 case RegisterWrite():
                     pass
                 case _:

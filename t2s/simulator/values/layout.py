@@ -46,7 +46,7 @@ their distance in bytes, and whether the place is an address; else it is one in 
 _VALUES_PER_SPAN = 16
 """The size of a data ring, for each span in the ring."""
 
-_MEMORY_FUNCTIONS = 3
+_MEMORY_FUNCTIONS = 4
 _TAG_BYTES = 4
 _RINGS_BYTES = 2 << 20
 _DEPTHS = (16, 32, 64, 128, 256)

@@ -1,19 +1,22 @@
-"""Sorted memories: a hash table to find a point, and a heap for the first one.
+"""Sorted memories: points by key, of which the first one is removed.
 
-A memory is a block of 64-bit words: a header; the *entries*, a key and a value for each point; a
-heap of entries, each preceded by the first word of its key; and a hash table of entries with twice
-as many slots.  Adding a point and removing the first one take logarithmic time in any order;
-combining into an existing point takes constant time.
+While the keys lie close together, as in a row of a matrix, they are a *window*: a ring of slots for
+values, in which a key has the slot of its remainder, and a byte for each slot that says whether
+there is a point [a sparse accumulator: Gilbert, Moler and Schreiber 1992, Section 3.1.3].  Adding a
+point takes constant time; the next one is found by words of eight bytes, and groups of eight words
+without a point are passed over.  Points without a gap are a *row*, whose values lie side by side.
+Only keys of one word have a window.
 
-Usually many points are added and then all are removed.  So if many were added since, the first
-removal sorts the heap: a sorted array is a heap, and stays one without its first entry.  The table
-is invalid then, and rebuilt if another point is added.
+A key that does not fit turns the window into *entries*, a key and a value for each point, until the
+memory is empty: a heap has the first one, each entry preceded by the first word of its key, and a
+hash table with twice as many slots finds the others.  Adding a point and removing the first one
+take logarithmic time in any order; combining into an existing point takes constant time.  Usually
+many points are added and then all are removed.  So if many were added since, the first removal
+sorts the heap: a sorted array is a heap, and stays one without its first entry.  The table is
+invalid then, and rebuilt if another point is added.
 
-While the points are consecutive, as in a sum of dense rows, they are a *row* instead: the first
-key, and the values side by side.  Adding a point elsewhere turns a row into entries.  Only keys of
-one word make rows.
-
-The functions are compiled once and called by address from generated code.
+All is in one block of 64-bit words.  The functions are compiled once and called by address from
+generated code.
 """
 
 from __future__ import annotations
@@ -29,42 +32,61 @@ from t2s.llvm.operands import Argument, inlined
 from t2s.simulator.values.layout import aligned_zeros
 
 _SOURCES = (Path(__file__),)
-_FIND, _DROP, _FIND_ROW, _REHASH = (
+_FIND, _DROP, _FIND_ROW, _DROP_ROW, _REHASH = (
     CompiledKernel(
         module="t2s.simulator.values.sorted_memory",
         name=name,
         sources=_SOURCES,
         arguments=(Argument.WORDS,),
     )
-    for name in ("find", "drop", "find_row", "rehash")
+    for name in ("find", "drop", "find_row", "drop_row", "rehash")
 )
 
 
-def addresses() -> tuple[int, int, int]:
-    """The addresses of the compiled functions that find and remove points, and find rows."""
-    return _FIND.address, _DROP.address, _FIND_ROW.address
+def addresses() -> tuple[int, int, int, int]:
+    """The addresses of the functions that find and remove points, and find and remove rows."""
+    return _FIND.address, _DROP.address, _FIND_ROW.address, _DROP_ROW.address
 
 
 def enlarged(block: Array) -> Array:
     """A copy with four times the capacity."""
     capacity, key_words, words = (int(block[n]) for n in (CAPACITY, KEY_WORDS, ENTRY_WORDS))
     copy = new_block(4 * capacity, key_words, words - key_words)
-    size, heap, moved = int(block[SIZE]), int(block[HEAP]), int(copy[HEAP])
-    entries = HEADER + (capacity + 1) * words
-    copy[SIZE], copy[FREE] = size, block[FREE]
-    copy[ADDED] = size if block[ADDED] == SORTED else block[ADDED]
-    copy[HEADER:entries] = block[HEADER:entries]
-    if block[ROW_POINTS]:
-        row, values = int(block[ROW]), size * (words - key_words)
-        copy[[ROW_POINTS, ROW_KEY, ADDED]] = size, block[ROW_KEY], 0
-        copy[copy[ROW] : copy[ROW] + values] = block[row : row + values]
-        return copy
-    copy[moved : moved + 2 * size] = block[heap : heap + 2 * size]
-    _REHASH(copy)
+    copy[SIZE] = block[SIZE]
+    if block[SPAN] and block[SIZE]:
+        _move_window(block, copy)
+    elif block[SIZE]:
+        size, heap, moved = int(block[SIZE]), int(block[HEAP]), int(copy[HEAP])
+        entries = HEADER + (capacity + 1) * words
+        copy[FREE], copy[SPAN] = block[FREE], 0
+        copy[ADDED] = size if block[ADDED] == SORTED else block[ADDED]
+        copy[HEADER:entries] = block[HEADER:entries]
+        copy[moved : moved + 2 * size] = block[heap : heap + 2 * size]
+        _REHASH(copy)
     return copy
 
 
-# The layout of a sorted memory: header, entries, heap, table and the values of a row.
+def _move_window(block: Array, copy: Array) -> None:
+    """Enter the points of a window into an empty one."""
+    copy[[LOW, HIGH]] = block[[LOW, HIGH]]
+    keys = np.arange(int(block[LOW]), int(block[HIGH]) + 1)
+    from_slots, to_slots = keys & (block[SLOTS] - 1), keys & (copy[SLOTS] - 1)
+    held = _bytes(block, PRESENT)[from_slots] > 0
+    from_slots, to_slots = from_slots[held], to_slots[held]
+    _bytes(copy, PRESENT)[to_slots] = 1
+    _bytes(copy, GROUPS)[to_slots // GROUP] = 1
+    words = int(block[ENTRY_WORDS]) - 1
+    values, moved = (one[one[VALUES] :].reshape(-1) for one in (block, copy))
+    for word in range(words):
+        moved[to_slots * words + word] = values[from_slots * words + word]
+
+
+def _bytes(block: Array, start: int) -> Array:
+    """The bytes from one of the positions on that the header has."""
+    return block[block[start] :].view(np.uint8)
+
+
+# The layout of a sorted memory: header, entries, heap, table, and the window.
 
 SIZE, CAPACITY, KEY_WORDS, ENTRY_WORDS, FREE, HEAP, TABLE, ADDED = range(8)
 """Words of the header: points held and most points, words of a key and of an entry, the first free
@@ -76,10 +98,20 @@ SORTED = -1
 PROBE = 8
 """The position of the probed key, at most 8 words."""
 
-ROW_POINTS, ROW_KEY, ROW = 16, 17, 18
-"""Further words of the header: points of the row, or 0, its first key, and where its values are."""
+LOW, HIGH, SPAN, SLOTS, VALUES, PRESENT, GROUPS = range(16, 23)
+"""Further words of the header, of the window: the first and the last key, which are ``HIGHEST`` and
+``LOWEST`` if there is none; the keys that may lie between the two, 0 while there are entries; its
+slots; and where the values start, the bytes of slots, and those of groups of slots, which are 0 if
+no slot of the group has a point.  Behind the slots is another one, which always has a point: for
+values that are added nowhere."""
 
-HEADER = 19
+HEADER = 23
+
+LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
+
+GROUP = 64
+"""Slots of a group: a window spans so many less than there are slots, so that no group holds both
+its first and its last points."""
 
 
 def new_block(capacity: int, key_words: int, value_words: int) -> Array:
@@ -87,11 +119,16 @@ def new_block(capacity: int, key_words: int, value_words: int) -> Array:
     words = key_words + value_words
     heap = HEADER + (capacity + 1) * words
     table = heap + 2 * capacity
-    row = table + 2 * capacity
-    size = row + capacity * value_words if key_words == 1 else row
-    block = aligned_zeros(8 * size).view(np.int64)
+    values = table + 2 * capacity
+    slots = max(capacity, 2 * GROUP) if key_words == 1 else 0
+    present = values + (slots + 1) * value_words
+    groups = present + slots // 8 + 1
+    block = aligned_zeros(8 * (groups + slots // GROUP // 8 + 1)).view(np.int64)
     block[[CAPACITY, KEY_WORDS, ENTRY_WORDS]] = capacity, key_words, words
-    block[[FREE, HEAP, TABLE, ROW]] = HEADER, heap, table, row
+    block[[FREE, HEAP, TABLE]] = HEADER, heap, table
+    block[[SLOTS, VALUES, PRESENT, GROUPS]] = slots, values, present, groups
+    block[[LOW, HIGH, SPAN]] = HIGHEST, LOWEST, max(0, slots - GROUP)
+    _bytes(block, PRESENT)[slots] = 1
     return block
 
 
@@ -239,51 +276,101 @@ def _insert(block: Any) -> Word:
     return -entry
 
 
+_ONES = 0x0101010101010101
+
+
 @inlined
-def _row_place(block: Any, key: Word, count: Word) -> Word:
-    """Where the values of consecutive keys from ``key`` on are in the row, which grows; or 0."""
-    words = block[ENTRY_WORDS] - 1
-    if block[SIZE] == 0:
-        block[ROW] = block[TABLE] + 2 * block[CAPACITY]
-        block[ROW_KEY] = key
-    elif block[ROW_POINTS] == 0:
-        return 0
-    distance = key - block[ROW_KEY]
-    if distance < 0 or distance > block[ROW_POINTS]:
-        return 0
-    place = block[ROW] + distance * words
-    if place + count * words > block[TABLE] + 2 * block[CAPACITY] + block[CAPACITY] * words:
-        return 0
-    block[ROW_POINTS] = max(block[ROW_POINTS], distance + count)
-    block[SIZE] = block[ROW_POINTS]
-    return place
+def _byte(block: Any, start: Word, number: Word) -> Word:
+    """A byte."""
+    return (block[start + (number >> 3)] >> (8 * (number & 7))) & 1
+
+
+@inlined
+def _set_byte(block: Any, start: Word, number: Word, value: Word) -> None:
+    word, place = start + (number >> 3), 8 * (number & 7)
+    block[word] = (block[word] & ~(1 << place)) | (value << place)
+
+
+@inlined
+def _set_bytes(block: Any, start: Word, first: Word, end: Word, value: Word) -> None:
+    """Set the bytes from ``first`` on, before ``end``."""
+    at = first
+    while at < end:
+        place, stop = at & 7, min(8, (at & 7) + end - at)
+        some = (_ONES << (8 * place)) & (_ONES >> (8 * (8 - stop)))
+        word = start + (at >> 3)
+        block[word] = (block[word] & ~some) | (value * some)
+        at += stop - place
+
+
+@inlined
+def _begin_window(block: Any) -> None:
+    """Make an empty memory a window."""
+    block[SPAN], block[LOW], block[HIGH] = max(0, block[SLOTS] - GROUP), HIGHEST, LOWEST
+
+
+@inlined
+def _reaches(block: Any, first: Word, last: Word) -> bool:
+    """Extend the window to these keys; return whether they fit."""
+    low, high = min(block[LOW], first), max(block[HIGH], last)
+    if high - low < 0 or high - low >= block[SPAN]:
+        return False
+    block[LOW], block[HIGH] = low, high
+    return True
+
+
+@inlined
+def _key_after(block: Any, key: Word) -> Word:
+    """The first key behind this one in the window, which is not its last one."""
+    key += 1
+    while True:
+        slot = key & (block[SLOTS] - 1)
+        if slot & (GROUP - 1) == 0 and _byte(block, block[GROUPS], slot >> 6) == 0:
+            key += GROUP
+        else:
+            word = block[block[PRESENT] + (slot >> 3)] >> (8 * (slot & 7))
+            if word:
+                lowest = word & -word
+                return key + ((((lowest - 1) & _ONES) * _ONES) >> 56)
+            key += 8 - (slot & 7)
 
 
 @inlined
 def _as_entries(block: Any) -> None:
-    """Turn the row into entries."""
-    key, words = block[PROBE], block[ENTRY_WORDS] - 1
-    count, block[ROW_POINTS], block[SIZE] = block[ROW_POINTS], 0, 0
+    """Turn the window into entries."""
+    probed, key, words, points = block[PROBE], block[LOW], block[ENTRY_WORDS] - 1, block[SIZE]
+    block[SPAN], block[SIZE] = 0, 0
     if block[ADDED] == SORTED:
         _tabulate(block)
-    for number in range(count):
-        block[PROBE] = block[ROW_KEY] + number
-        entry = -_insert(block)
+    for left in range(points, 0, -1):
+        slot = key & (block[SLOTS] - 1)
+        block[PROBE] = key
+        entry, value = -_insert(block), block[VALUES] + slot * words
         for word in range(words):
-            block[entry + 1 + word] = block[block[ROW] + number * words + word]
-    block[PROBE] = key
+            block[entry + 1 + word] = block[value + word]
+        if left > 1:
+            key = _key_after(block, key)
+        _set_byte(block, block[PRESENT], slot, 0)
+        _set_byte(block, block[GROUPS], slot >> 6, 0)
+    block[PROBE] = probed
 
 
 def find(block: Any) -> Word:
     """The position of the entry with the probed key; negated if it is new.
 
-    In a row it is the word before the value.
+    In a window it is the word before the value.
     """
-    if block[KEY_WORDS] == 1 and (block[SIZE] == 0 or block[ROW_POINTS]):
-        points = block[ROW_POINTS]
-        place = _row_place(block, block[PROBE], 1)
-        if place:
-            return 1 - place if block[ROW_POINTS] > points else place - 1
+    if block[SPAN]:
+        key = block[PROBE]
+        if _reaches(block, key, key):
+            slot = key & (block[SLOTS] - 1)
+            position = block[VALUES] + slot * (block[ENTRY_WORDS] - 1) - 1
+            if _byte(block, block[PRESENT], slot):
+                return position
+            _set_byte(block, block[PRESENT], slot, 1)
+            _set_byte(block, block[GROUPS], slot >> 6, 1)
+            block[SIZE] += 1
+            return -position
         _as_entries(block)
     if block[ADDED] == SORTED:
         _tabulate(block)
@@ -294,13 +381,39 @@ def find_row(block: Any) -> Word:
     """Where the values of consecutive points are, as many as the second probed word says.
 
     The first one has the probed key.  The second word becomes the number of points that are not
-    new.  If the points do not make a row, the result is 0.
+    new.  If the points do not make a row with all others, the result is 0.
     """
-    count, points = block[PROBE + 1], block[ROW_POINTS]
-    place = _row_place(block, block[PROBE], count)
-    if place:
-        block[PROBE + 1] = min(count, points - (block[PROBE] - block[ROW_KEY]))
-    return place
+    key, count, size = block[PROBE], block[PROBE + 1], block[SIZE]
+    slot, end = key & (block[SLOTS] - 1), block[HIGH] + 1
+    if block[SPAN] == 0 or slot + count > block[SLOTS]:
+        return 0
+    if size == 0:
+        end = key
+    elif key < block[LOW] or key > end or size != end - block[LOW]:
+        return 0
+    if not _reaches(block, key, key + count - 1):
+        return 0
+    old = min(count, end - key)
+    _set_bytes(block, block[PRESENT], slot + old, slot + count, 1)
+    _set_bytes(block, block[GROUPS], (slot + old) >> 6, (slot + count + GROUP - 1) >> 6, 1)
+    block[PROBE + 1] = old
+    block[SIZE] = size + count - old
+    return block[VALUES] + slot * (block[ENTRY_WORDS] - 1)
+
+
+def drop_row(block: Any) -> Word:
+    """Remove the first points of a row, as many as the probed word says."""
+    count, low = block[PROBE], block[LOW]
+    slot = low & (block[SLOTS] - 1)
+    _set_bytes(block, block[PRESENT], slot, slot + count, 0)
+    block[SIZE] -= count
+    block[LOW] = low + count
+    first, end = slot >> 6, (slot + count) >> 6
+    if block[SIZE] == 0:
+        end = (slot + count + GROUP - 1) >> 6
+        _begin_window(block)
+    _set_bytes(block, block[GROUPS], first, end, 0)
+    return 0
 
 
 @inlined
@@ -327,16 +440,33 @@ def _release(block: Any, entry: Word) -> None:
     block[FREE] = entry
 
 
+@inlined
+def _drop_from_window(block: Any, size: Word) -> None:
+    """Remove the first point, after which there are ``size``."""
+    low = block[LOW]
+    slot = low & (block[SLOTS] - 1)
+    _set_byte(block, block[PRESENT], slot, 0)
+    block[SIZE] = size
+    if size == 0:
+        _set_byte(block, block[GROUPS], slot >> 6, 0)
+        _begin_window(block)
+    else:
+        following = _key_after(block, low)
+        if following >> 6 != low >> 6:
+            _set_byte(block, block[GROUPS], slot >> 6, 0)
+        block[LOW] = following
+
+
 def drop(block: Any) -> Word:
     """Remove the first point, if there is one."""
     size = block[SIZE] - 1
     if size < 0:
         return 0
-    if block[ROW_POINTS]:
-        block[ROW_POINTS], block[SIZE] = size, size
-        block[ROW_KEY] += 1
-        block[ROW] += block[ENTRY_WORDS] - 1
+    if block[SPAN]:
+        _drop_from_window(block, size)
         return 0
+    if size == 0:
+        _begin_window(block)
     if block[ADDED] != SORTED and _is_worth_sorting(block, size + 1):
         _sort(block, size + 1)
         block[ADDED] = SORTED

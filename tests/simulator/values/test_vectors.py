@@ -120,6 +120,30 @@ def test_points_of_two_coordinates(formats: str) -> None:
     begins_with(np.einsum("ik,kjl->ijl", X, T), values)
 
 
+@pytest.mark.parametrize("columns", [300, 1 << 14, 1 << 20])
+def test_points_that_lie_close_together_or_far_apart(columns: int) -> None:
+    """Rows that fit into a window of the memory, and rows of which each one stops doing so."""
+    draw = np.random.default_rng(columns)
+    starts = draw.integers(0, columns - 200, 120)
+    close = [start + draw.choice(200, 12, replace=False) for start in starts]
+    rows = [np.sort(draw.choice(columns, 17, replace=False)) for _ in range(40)]
+    rows += [np.sort(row) for row in close]
+    data = draw.integers(1, 9, sum(map(len, rows))) / 4
+    ends = np.cumsum([0, *map(len, rows)])
+    B = scipy.sparse.csr_matrix((data, np.concatenate(rows), ends), (160, columns))
+    A = scipy.sparse.random(50, 160, 0.1, format="csr", random_state=columns)
+    A.data = np.ceil(8 * A.data) / 4
+    parsed = sparse.parse("Y(i,j) = A(i,k)*B(k,j)", {"A": "ds", "B": "ds", "Y": "ds"})
+    kernel = sparse.compile(parsed, "reorder(i,k,j)")
+    found, expected = both(kernel, {"A": A, "B": B})
+    same(found, expected)
+    Y = (A @ B).tocsr()
+    Y.sort_indices()
+    values, coordinates = (found.outputs[name] for name in ("Y_vals", "Y_crd1"))
+    np.testing.assert_array_equal(values, Y.data)
+    np.testing.assert_array_equal(coordinates, Y.indices)
+
+
 def test_vectors_are_more_code_of_the_same_machines() -> None:
     kernel, inputs = short_rows()
     (run, _) = both(kernel, inputs)
