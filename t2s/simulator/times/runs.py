@@ -184,7 +184,7 @@ def worthwhile_runs(codes: Sequence[Codes]) -> list[Rounds] | None:
     which, first = next((one for one in tried if one[1] is not None), (None, None))
     if first is not None:
         times = first.most_times
-        found = [first if n == which else rounds_of(c, evenly=times) for n, c in enumerate(codes)]
+        found = [first if n == which else rounds_of(c, known=times) for n, c in enumerate(codes)]
         costs = [
             cost if trace is None else _RUN_COST * len(trace.runs) + _ROUND_COST * trace.times
             for trace, cost in zip(found, costs, strict=True)

@@ -136,18 +136,18 @@ def test_a_trace_that_repeats_a_few_runs_is_cut_as_often_as_others() -> None:
     few = [1] * 70 + [2]
     whole = np.array(few * 600 + [3], np.uint8)
     for pieces in (1, 4, 7):
-        found = rounds_of(in_runs(whole, pieces), evenly=12)
+        found = rounds_of(in_runs(whole, pieces), known=12)
         assert found is not None
         assert (expanded(found) == whole).all()
         assert (found.times, found.firings) == (12, 71 * 50)
-        assert rounds_of(in_runs(whole, pieces), evenly=601) is None
+        assert rounds_of(in_runs(whole, pieces), known=601) is None
         for end in (1, 10):  # nothing behind the rounds, and not a whole one
-            found = rounds_of(in_runs(whole[:-end], pieces), evenly=12)
+            found = rounds_of(in_runs(whole[:-end], pieces), known=12)
             assert found is not None
             assert (expanded(found) == whole[:-end]).all()
             _, *rows = found.stretches.reshape(-1, 4).tolist()
             assert all(begin < end for begin, end, *_ in rows)
-    assert rounds_of(in_runs(np.array(few * 300 + [4] + few * 300, np.uint8), 1), evenly=12) is None
+    assert rounds_of(in_runs(np.array(few * 300 + [4] + few * 300, np.uint8), 1), known=12) is None
 
 
 def test_rows_that_are_alike_make_rounds_of_matrices() -> None:
