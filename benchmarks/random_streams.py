@@ -248,7 +248,7 @@ def differing(run: SimResult, seed: int) -> str | None:
         while times.advance():
             pass
     times.check_finished()
-    tally = times.tally(applied, interrupted=False)
+    tally = times.tally(interrupted=False)
     found = assemble(applied, tally, {}, "native", kernel="runs")
     expected = run_ahead(changed, trace)
     fields = ("cycles", "ending", "nodes", "tokens_left", "deadlock")

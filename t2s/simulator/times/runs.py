@@ -326,9 +326,9 @@ class RunTimes:
         """The latest cycle of any node."""
         return int(self._states[:, EARLIEST].max(initial=1)) - 1
 
-    def tally(self, program: SimProgram, *, interrupted: bool) -> Tally:
-        """The counters, with the numbers of firings and tokens of the program as it is now."""
-        states = self._states
+    def tally(self, *, interrupted: bool) -> Tally:
+        """The counters."""
+        program, states = self._program, self._states
         firings = states[:, FIRED].copy()
         last = np.where(firings > 0, states[:, EARLIEST] - program.intervals, 0)
         last_store = int(states[:, LAST_STORE].max(initial=0))

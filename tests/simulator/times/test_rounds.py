@@ -221,7 +221,7 @@ def test_rows_that_arrive_late(fusion: str) -> None:
             while times.advance():
                 pass
             tally, expected = (
-                times.tally(times._program, interrupted=False),
+                times.tally(interrupted=False),
                 run_ahead(run.program, run.machine_trace),
             )
             known += int(times._states[:, KNOWN].clip(0).sum())
@@ -246,7 +246,7 @@ def test_a_channel_that_is_several_steps_of_a_node(f: int, h: int) -> None:
         pass
     several = [len(set(node.steps)) < len(node.steps) for node in times._tables.nodes]
     assert times._states[several, KNOWN].min() > 0
-    tally = times.tally(times._program, interrupted=False)
+    tally = times.tally(interrupted=False)
     found = assemble(times._program, tally, {}, "native", kernel="runs")
     expected = run_ahead(replace(run.program, nodes=nodes), run.machine_trace)
     assert (found.cycles, found.nodes) == (expected.cycles, expected.nodes)
@@ -291,7 +291,7 @@ def test_what_channels_hold_in_an_interrupted_run() -> None:
     most = 0
     for visit in times._visits:
         visit()
-        tally = times.tally(times._program, interrupted=True)
+        tally = times.tally(interrupted=True)
         expected = left_by(tally.firings)
         np.testing.assert_array_equal(tally.left[paired], expected[paired])
         most = max(most, int(expected[paired].max()))
