@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.driver.design import Design, Stage
@@ -130,18 +130,3 @@ def machine_chip(
         ranges=ranges_of(graph, sizes),
         in_block_rams=in_block_rams,
     )
-
-
-def check_capacities(graph: Graph) -> None:
-    """Raise ``UnsupportedError`` for the channels of machines without a limit."""
-    from t2s.backends.verilog.top import MOST_TOKENS
-
-    for channel in graph.channels:
-        if graph.machines and channel.capacity > MOST_TOKENS:
-            raise UnsupportedError(
-                f"channel {channel.name!r} holds more tokens than a FIFO of a chip",
-                location=channel.location or graph.location,
-                expected=f"a capacity of at most {MOST_TOKENS:,} tokens",
-                hint="t2s.sparse.compile(...).design(capacity=2) is the design with channels that "
-                "hold two, and as many more as longer ways beside them take",
-            )

@@ -22,7 +22,6 @@ from t2s.driver.chip_run import chip_run, chip_stage, megahertz, with_own_memory
 from t2s.driver.device_times import device_times
 from t2s.driver.machine_chip import (
     MachineChip,
-    check_capacities,
     check_inputs,
     machine_chip,
     placed,
@@ -282,6 +281,9 @@ def synthesize(
     design that does not fit, and ``ChipError`` for a tool that is missing, fails, or is not done in
     time.
     """
+    from t2s.backends.base import refusal
+    from t2s.backends.verilog.chip import unbounded
+    from t2s.backends.verilog.emit import NAME
     from t2s.backends.verilog.flow.critical import critical_path
     from t2s.backends.verilog.flow.flow import ChipJob, Memory, build
     from t2s.backends.verilog.flow.machine_memories import block_rams
@@ -334,7 +336,8 @@ def synthesize(
     if not graph.machines:
         logic = logic_of(build_program(graph, target, None, {}), fpga.name)
         _check_fits(graph, target, fpga, logic, Memory(memory))
-    check_capacities(graph)
+    if problems := unbounded(graph):
+        raise refusal(NAME, graph, problems)
     check_inputs(graph, inputs)
     run = chip_run(stage, inputs, target)
     technology = find_technology(fpga.technology)
