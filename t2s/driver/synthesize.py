@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -285,7 +285,7 @@ def synthesize(
     from t2s.backends.verilog.chip import unbounded
     from t2s.backends.verilog.emit import NAME
     from t2s.backends.verilog.flow.critical import critical_path
-    from t2s.backends.verilog.flow.flow import ChipJob, Memory, build
+    from t2s.backends.verilog.flow.flow import ChipJob, Memory, build, without_memory
     from t2s.backends.verilog.flow.machine_memories import block_rams
     from t2s.backends.verilog.flow.parts import BOARDS
     from t2s.backends.verilog.flow.routing import counted
@@ -328,14 +328,16 @@ def synthesize(
         raise UserError(
             "seed must be an integer of at least 0", location=user_location(), given=repr(seed)
         )
-    stage, in_block_rams = placed(chip_stage(design, inputs, "synthesize", Memory(memory)))
+    around = Memory(memory)
+    chosen = chip_stage(design, inputs, "synthesize", partial(without_memory, memory=around))
+    stage, in_block_rams = placed(chosen)
     graph = stage.graph
     target = _with_blocks(DEVICES[fpga.name] if device is None else find_device(device), fpga)
     # what machines take is known after synthesis only
     logic = None
     if not graph.machines:
         logic = logic_of(build_program(graph, target, None, {}), fpga.name)
-        _check_fits(graph, target, fpga, logic, Memory(memory))
+        _check_fits(graph, target, fpga, logic, around)
     if problems := unbounded(graph):
         raise refusal(NAME, graph, problems)
     check_inputs(graph, inputs)
@@ -351,7 +353,7 @@ def synthesize(
         arrays=run.arrays,
         ranges=machines.ranges,
         parameters=run.parameters,
-        memory=Memory(memory),
+        memory=around,
         part=fpga,
         board=on_board,
         clock_mhz=clock,
