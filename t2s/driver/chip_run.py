@@ -12,9 +12,9 @@ import numpy as np
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.ops import Array
+from t2s.driver.built_for import given_of
 from t2s.driver.design import Stage
 from t2s.driver.device_times import device_times
-from t2s.driver.machine_chip import given_of
 from t2s.driver.recognize import design_of
 from t2s.graph.graph import Graph, TensorRole
 from t2s.graph.verify import verify_graph

@@ -32,9 +32,9 @@ from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.expr import Expr, equals
 from t2s.core.ops import Op
 from t2s.driver.assignment_design import AssignmentDesign, given_in_memory
+from t2s.driver.built_for import placed
 from t2s.driver.design import Stage
 from t2s.driver.device_times import device_times
-from t2s.driver.machine_chip import placed
 from t2s.driver.synthesize import differences
 from t2s.graph.body import Let, Load, Store
 from t2s.graph.graph import Graph, MemorySpace

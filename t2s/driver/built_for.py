@@ -1,4 +1,4 @@
-"""Chips with machines: the sizes of tensors that they are built for, and inputs that fit these."""
+"""What a chip is built for: sizes of tensors, and inputs and results that fit these."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MachineChip:
-    """What a chip knows of its design: the sizes that it is built for, and what follows from them.
+class BuiltFor:
+    """The sizes that a chip is built for, and what follows from them.
 
     ``ranges`` are those of its machines, ``in_block_rams`` the tensors that their look-up tables
     have no room for.
@@ -102,14 +102,14 @@ def placed(stage: Stage) -> tuple[Stage, frozenset[str]]:
     return replace(stage, graph=in_block_rams(graph, names)), names
 
 
-def machine_chip(
+def built_for(
     design: object,
     stage: Stage,
     arrays: Mapping[str, Array],
     times: DeviceTimes,
     technology: Technology,
     in_block_rams: frozenset[str],
-) -> MachineChip:
+) -> BuiltFor:
     """The sizes of a chip for inputs and results like ``arrays``, with the times of a device.
 
     Raises ``UnsupportedError`` for machines whose tensors are too large.
@@ -124,7 +124,7 @@ def machine_chip(
     sizes = sizes_of(graph, arrays, stage.extents)
     if problems := too_large(graph, sizes.lengths, times, technology):
         raise refusal(NAME, graph, problems)
-    return MachineChip(
+    return BuiltFor(
         design=design_of(design),
         sizes=sizes,
         ranges=ranges_of(graph, sizes),
