@@ -239,7 +239,8 @@ def differing(run: SimResult, seed: int) -> str | None:
     evenly = c.one_of([None, 2, 5, 30])
     for part in in_windows(codes, c):
         traces = [
-            rounds_of(single, fewest, before, evenly) or without_rounds(single)
+            rounds_of(single, fewest, evenly if before is None else before)
+            or without_rounds(single)
             for single, before in zip(part, known, strict=True)
         ]
         known = [trace.known for trace in traces]
@@ -247,7 +248,7 @@ def differing(run: SimResult, seed: int) -> str | None:
         while times.advance():
             pass
     times.check_finished()
-    tally = times.tally(applied, interrupted=False)
+    tally = times.tally(interrupted=False)
     found = assemble(applied, tally, {}, "native", kernel="runs")
     expected = run_ahead(changed, trace)
     fields = ("cycles", "ending", "nodes", "tokens_left", "deadlock")

@@ -312,8 +312,9 @@ class Workers(Generic[Item, Value]):
             if not self._backend.died(error):
                 error.add_note(_named([task.item for task in tasks]))
                 raise
-            # the cluster has tried the batch several times itself
-            return self._suspected(tasks, MOST_TRIES if len(tasks) == 1 else MOST_TRIES - 1)
+            # the cluster has tried the batch several times itself; but Dask also blames one that
+            # only waited for the workers that died, so each item has one more try, alone
+            return self._suspected(tasks, MOST_TRIES - 1)
         del self._in_flight[future]
         self._measure(seconds / len(tasks))
         return [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,16 +12,15 @@ import numpy as np
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.ops import Array
+from t2s.driver.built_for import given_of
 from t2s.driver.design import Stage
 from t2s.driver.device_times import device_times
-from t2s.driver.machine_chip import given_of
 from t2s.driver.recognize import design_of
 from t2s.graph.graph import Graph, TensorRole
 from t2s.graph.verify import verify_graph
 
 if TYPE_CHECKING:
-    from t2s.backends.base import DeviceTimes
-    from t2s.backends.verilog.flow.flow import Memory
+    from t2s.backends.base import DeviceTimes, Unsupported
     from t2s.simulator.devices import Device
     from t2s.simulator.report.result import SimResult
 
@@ -52,17 +51,22 @@ class ChipRun:
 
 
 def chip_stage(
-    design: object, inputs: Mapping[str, Any] | None, verb: str, memory: Memory
+    design: object,
+    inputs: Mapping[str, Any] | None,
+    verb: str,
+    problems_of: Callable[[Graph], list[Unsupported]],
 ) -> Stage:
-    """The stage of a design that is a chip with such a memory.
+    """The stage of a design that is a chip, for which there are no problems.
 
     Raises ``UserError`` for several stages, and ``UnsupportedError`` with all reasons.
     """
-    from t2s.backends.verilog.flow.flow import check_memory
+    from t2s.backends.base import refusal
+    from t2s.backends.verilog.emit import NAME
 
     stage = design_of(design).only_stage(inputs, verb)
     verify_graph(stage.graph)
-    check_memory(stage.graph, memory)
+    if problems := problems_of(stage.graph):
+        raise refusal(NAME, stage.graph, problems)
     return stage
 
 

@@ -67,7 +67,7 @@ def rtl_kernel(
     for what is no chip, and for tensors that are no words of a bus.
     """
     from t2s.backends.verilog.flow.axi import BUS_BITS
-    from t2s.backends.verilog.flow.flow import Memory, with_masters
+    from t2s.backends.verilog.flow.flow import with_masters, without_ports
     from t2s.backends.verilog.flow.rtl_kernel import kernel_files, offsets
     from t2s.simulator.devices import find_device
 
@@ -79,8 +79,7 @@ def rtl_kernel(
             expected=", ".join(map(str, BUS_BITS)),
             given=repr(data_bits),
         )
-    # masters have what streams have: any unit of PEs, and no machine
-    stage = chip_stage(design, inputs, "rtl_kernel", Memory.AXI_STREAM)
+    stage = chip_stage(design, inputs, "rtl_kernel", without_ports)
     graph = stage.graph
     run = chip_run(stage, inputs, with_own_memory(find_device(device)))
     made = with_masters(graph, run.times, run.parameters, "generic", as_int(data_bits))

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,15 +18,14 @@ from t2s.core.errors import UnsupportedError, UserError
 from t2s.core.location import user_location
 from t2s.core.progress import ProgressBar
 from t2s.core.validate import as_int, checked_folder, checked_seconds
-from t2s.driver.chip_run import chip_run, chip_stage, megahertz, with_own_memory
-from t2s.driver.device_times import device_times
-from t2s.driver.machine_chip import (
-    MachineChip,
-    check_capacities,
+from t2s.driver.built_for import (
+    BuiltFor,
+    built_for,
     check_inputs,
-    machine_chip,
     placed,
 )
+from t2s.driver.chip_run import chip_run, chip_stage, megahertz, with_own_memory
+from t2s.driver.device_times import device_times
 from t2s.graph.arrays import check_graph_inputs
 from t2s.graph.graph import Graph
 
@@ -115,7 +114,7 @@ class Chip:
     directory: Path
     bitstream: Path | None
     time_limit: float
-    machines: MachineChip
+    built_for: BuiltFor
 
     @property
     def cycles(self) -> int:
@@ -210,9 +209,9 @@ class Chip:
 
         check_stalls(stalls)
         stalling = None if stalls is None else Stalling(seed=stalls.seed, one_in=stalls.one_in)
-        inputs = self.machines.inputs_of(self.graph, inputs)
+        inputs = self.built_for.inputs_of(self.graph, inputs)
         simulated = simulate(self.graph, inputs, device=self.device, stalls=stalls)
-        self.machines.check_results(self.graph, simulated.outputs)
+        self.built_for.check_results(self.graph, simulated.outputs)
         arrays, scalars = check_graph_inputs(self.graph, inputs, _scalars(self.graph, inputs))
         netlist = self._netlist.run(
             self.times,
@@ -235,7 +234,7 @@ class Chip:
         folder = Path(tempfile.mkdtemp(prefix="t2s-netlist-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return netlist_model(
-            self.graph, self.times, self.part, folder, self.time_limit, self.machines.ranges
+            self.graph, self.times, self.part, folder, self.time_limit, self.built_for.ranges
         )
 
 
@@ -282,8 +281,11 @@ def synthesize(
     design that does not fit, and ``ChipError`` for a tool that is missing, fails, or is not done in
     time.
     """
+    from t2s.backends.base import refusal
+    from t2s.backends.verilog.chip import unbounded
+    from t2s.backends.verilog.emit import NAME
     from t2s.backends.verilog.flow.critical import critical_path
-    from t2s.backends.verilog.flow.flow import ChipJob, Memory, build
+    from t2s.backends.verilog.flow.flow import ChipJob, Memory, build, without_memory
     from t2s.backends.verilog.flow.machine_memories import block_rams
     from t2s.backends.verilog.flow.parts import BOARDS
     from t2s.backends.verilog.flow.routing import counted
@@ -326,29 +328,32 @@ def synthesize(
         raise UserError(
             "seed must be an integer of at least 0", location=user_location(), given=repr(seed)
         )
-    stage, in_block_rams = placed(chip_stage(design, inputs, "synthesize", Memory(memory)))
+    around = Memory(memory)
+    chosen = chip_stage(design, inputs, "synthesize", partial(without_memory, memory=around))
+    stage, in_block_rams = placed(chosen)
     graph = stage.graph
     target = _with_blocks(DEVICES[fpga.name] if device is None else find_device(device), fpga)
     # what machines take is known after synthesis only
     logic = None
     if not graph.machines:
         logic = logic_of(build_program(graph, target, None, {}), fpga.name)
-        _check_fits(graph, target, fpga, logic, Memory(memory))
-    check_capacities(graph)
+        _check_fits(graph, target, fpga, logic, around)
+    if problems := unbounded(graph):
+        raise refusal(NAME, graph, problems)
     check_inputs(graph, inputs)
     run = chip_run(stage, inputs, target)
     technology = find_technology(fpga.technology)
-    machines = machine_chip(design, stage, run.arrays, run.times, technology, in_block_rams)
+    fits = built_for(design, stage, run.arrays, run.times, technology, in_block_rams)
     if graph.machines and target.fabric is not None:
-        rams = block_rams(graph, machines.sizes.lengths, target.fabric.ram_cost)
+        rams = block_rams(graph, fits.sizes.lengths, target.fabric.ram_cost)
         _check_room(graph, fpga, [("block RAMs", rams, "rams", "tiles, each a run, take fewer")])
     job = ChipJob(
         graph=graph,
         times=run.times,
         arrays=run.arrays,
-        ranges=machines.ranges,
+        ranges=fits.ranges,
         parameters=run.parameters,
-        memory=Memory(memory),
+        memory=around,
         part=fpga,
         board=on_board,
         clock_mhz=clock,
@@ -379,7 +384,7 @@ def synthesize(
         directory=folder,
         bitstream=None if built.bitstream is None else folder / built.bitstream,
         time_limit=time_limit,
-        machines=machines,
+        built_for=fits,
     )
 
 

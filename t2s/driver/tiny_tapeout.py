@@ -82,7 +82,7 @@ def tiny_tapeout(
     """
     from t2s.backends.base import Unsupported, refusal
     from t2s.backends.verilog.emit import NAME
-    from t2s.backends.verilog.flow.flow import Memory, with_pins, with_streams
+    from t2s.backends.verilog.flow.flow import with_pins, with_streams, without_ports
     from t2s.backends.verilog.flow.self_test import memory_images
     from t2s.backends.verilog.flow.streams import packet
     from t2s.backends.verilog.flow.tiny_tapeout import MOST_STREAMS, Project, project_files
@@ -101,7 +101,7 @@ def tiny_tapeout(
     clock = megahertz(clock_mhz)
     library = None if liberty is None else _checked_library(liberty)
     check_tools(["yosys"])
-    stage = chip_stage(design, inputs, "tiny_tapeout", Memory.AXI_STREAM)
+    stage = chip_stage(design, inputs, "tiny_tapeout", without_ports)
     graph = stage.graph
     run = chip_run(stage, inputs, with_own_memory(find_device(device)))
     streamed = with_streams(graph, run.times, run.parameters, "generic")

@@ -24,6 +24,7 @@ import numpy as np
 
 from t2s.core.errors import UserError
 from t2s.core.expr import Apply, Const, Expr, Index, Local, Parameter, Select, evaluate
+from t2s.core.identity_cache import IdentityCache
 from t2s.core.ops import Array, Op, apply_operator
 from t2s.core.types import Type
 from t2s.graph.body import (
@@ -263,14 +264,11 @@ class Closures:
     """The functions of expressions, each made once."""
 
     def __init__(self) -> None:
-        self._made: dict[int, tuple[Expr, Closure]] = {}
+        self._made = IdentityCache[Expr, Closure]()
 
     def value(self, expr: Expr, environment: Environment) -> Array:
         """The value of an expression of a graph."""
-        function = self._made.get(id(expr))
-        if function is None:
-            function = self._made[id(expr)] = (expr, closure(expr))
-        return function[1](environment)
+        return self._made.get(expr, closure)(environment)
 
 
 def closure(expr: Expr) -> Closure:

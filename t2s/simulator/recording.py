@@ -26,7 +26,6 @@ from t2s.graph.body import Load, Store
 from t2s.graph.nodes import Search
 from t2s.simulator.program.flatten import RECEIVES_END, USES_BEGIN, USES_END
 from t2s.simulator.program.sim_program import ChannelTiming, SimProgram
-from t2s.simulator.program.trace import NOT_KEPT, SHORTER
 from t2s.simulator.report.counters import Counts
 from t2s.simulator.timeline import (
     MEMORY,
@@ -42,26 +41,13 @@ MOST_CELLS = 1 << 22
 """Cycles of a recording times its PEs and FIFOs."""
 
 
-def check_recorded(program: SimProgram) -> None:
-    """Raise ``UserError`` for a run without a record of what its machines did."""
-    if not program.is_recorded:
-        by_plain = program.trace is None
-        raise UserError(
-            f"the machines of {program.graph.name!r} have no recorded activity",
-            location=user_location(),
-            expected="a run by the native engine" + ("" if by_plain else ", and a shorter one"),
-            given="one by the plain engine" if by_plain else NOT_KEPT,
-            hint="simulate with engine='native'" if by_plain else SHORTER,
-        )
-
-
 def recorded_window(cycles: Window | None, of_run: int, program: SimProgram) -> Window:
     """The first and the last cycle of a recording; a first cycle of 0 means the start of the run.
 
     Raises ``UserError`` for a window that is not in the run or that is too large, and for a run
     without a record of what its machines did.
     """
-    check_recorded(program)
+    program.check_recorded()
     if isinstance(cycles, Sequence) and len(cycles) == 2 and cycles[0] == 0:
         cycles = (1, cycles[1])
     edges = checked_window(cycles, of_run, bins=1, pe_count=program.pe_count)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +23,7 @@ from cocotbext.axi import (
     AxiWriteBus,
 )
 
-
-def pauses(seed: str) -> Iterator[bool]:
-    """Whether a channel pauses, cycle by cycle."""
-    drawn = random.Random(seed)
-    one_in = drawn.choice((2, 3, 5))
-    while True:
-        yield drawn.randrange(one_in) == 0
+from tests.backends.cocotb_pauses import pauses
 
 
 @cocotb.test()  # type: ignore[misc,untyped-decorator]

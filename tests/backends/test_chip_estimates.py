@@ -24,6 +24,7 @@ from t2s.driver.logic import logic_of
 from t2s.driver.page_writer import write_page
 from t2s.report.logic import ChipLogic, ClockBand, RoutedChip
 from t2s.simulator.program.build import build_program
+from tests.backends.estimates import error, estimate
 
 # LUT4, TRELLIS_FF, CCU2C, TRELLIS_DPR16X4 of `synth_ecp5` of Yosys 0.70, of NAME_chip alone
 MEASURED = {
@@ -63,21 +64,14 @@ MEASURED_HARD = {
 }
 
 
-def estimate(name: str) -> Logic:
-    made = {**DESIGNS, **DRAWN, **CHECKED}[name]()
-    logic = logic_of(build_program(t2s.lower(made), DEVICE, None, {}))
-    assert logic is not None
-    return logic.total
-
-
-def error(guess: int, measured: int) -> float:
-    return abs(guess - measured) / measured
+def design(name: str) -> Func:
+    return {**DESIGNS, **DRAWN, **CHECKED}[name]()
 
 
 def test_estimates_beside_synthesis() -> None:
     luts, flip_flops, carries = [], [], []
     for name, (lut, flip_flop, carry, small) in (*MEASURED.items(), *MEASURED_HARD.items()):
-        logic = estimate(name)
+        logic = estimate(design(name))
         luts.append(error(logic.luts, lut))
         flip_flops.append(error(logic.flip_flops, flip_flop))
         carries.append(error(logic.carry_cells, carry))
@@ -94,8 +88,8 @@ def test_estimates_beside_synthesis() -> None:
 @pytest.mark.parametrize("name", ["gemm 2x2 int8", "complex product"])
 def test_estimate_beside_a_synthesis_of_today(name: str) -> None:
     pytest.importorskip("pyosys")
-    graph = t2s.lower({**DESIGNS, **DRAWN, **CHECKED}[name]())
-    logic, (measured, multipliers) = estimate(name), synthesized(graph)
+    graph = t2s.lower(design(name))
+    logic, (measured, multipliers) = estimate(design(name)), synthesized(graph)
     assert t2s.resources(graph, device=DEVICE).dsp_blocks == multipliers
     assert error(logic.luts, measured.luts) < 0.1
     assert logic.flip_flops == measured.flip_flops

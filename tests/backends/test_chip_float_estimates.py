@@ -13,9 +13,7 @@ from t2s import Float, Func, ImageParam, Var
 from t2s.backends.verilog.float_cells import float_function, float_module_cells, float_shape
 from t2s.backends.verilog.float_operators import ADD_REGISTERS, MULTIPLY_REGISTERS
 from t2s.backends.verilog.gates import ONE, ZERO, Gates
-from t2s.core.logic import Logic
-from t2s.driver.logic import logic_of
-from t2s.simulator.program.build import build_program
+from tests.backends.estimates import error, estimate
 
 # LUT4, TRELLIS_FF, CCU2C, TRELLIS_DPR16X4, MULT18X18D of `synth_ecp5` of Yosys 0.70, of NAME_chip
 MEASURED = {
@@ -54,20 +52,10 @@ def design(name: str) -> Func:
     return {**FLOATS, **FLOATS_CHECKED}[name]()
 
 
-def estimate(name: str) -> Logic:
-    logic = logic_of(build_program(t2s.lower(design(name)), DEVICE, None, {}))
-    assert logic is not None
-    return logic.total
-
-
-def error(guess: int, measured: int) -> float:
-    return abs(guess - measured) / measured
-
-
 def test_estimates_of_floats_beside_synthesis() -> None:
     luts, flip_flops, carries = [], [], []
     for name, (lut, flip_flop, carry, small, multipliers) in MEASURED.items():
-        logic = estimate(name)
+        logic = estimate(design(name))
         luts.append(error(logic.luts, lut))
         flip_flops.append(error(logic.flip_flops, flip_flop))
         carries.append(error(logic.carry_cells, carry))
@@ -86,7 +74,7 @@ def test_estimates_of_floats_beside_synthesis() -> None:
 def test_estimate_beside_a_synthesis_of_today(name: str) -> None:
     pytest.importorskip("pyosys")
     graph = t2s.lower(design(name))
-    logic, (measured, multipliers) = estimate(name), synthesized(graph)
+    logic, (measured, multipliers) = estimate(design(name)), synthesized(graph)
     assert t2s.resources(graph, device=DEVICE).dsp_blocks == multipliers
     assert error(logic.luts, measured.luts) < 0.1
     assert error(logic.flip_flops, measured.flip_flops) < 0.05

@@ -347,8 +347,8 @@ def test_what_a_chip_does_not_have() -> None:
     times = timing_of(endless)
     wide = {n: replace(c, capacity=1 << 40) for n, c in times.channels.items()}
     assert refused(endless, replace(times, channels=wide)) == (
-        "the verilog backend cannot emit 'design': channel 'A': it holds any number of tokens; a "
-        "chip takes one with a capacity"
+        "the verilog backend cannot emit 'design': channel 'A': it holds more tokens than a "
+        "FIFO of a chip, which has room for 65,536; 2 of 2 channels do"
     )
 
 

@@ -108,6 +108,18 @@ def test_random_graphs(seed: int, runtime: Path) -> None:
     assert row.values > 0
 
 
+@needs_verilator
+def test_sparse_machines_in_channels_without_bounds(runtime: Path) -> None:
+    """On a device without latencies, and on one where they take room of their own in a channel."""
+    kernel = t2s.sparse.compile(t2s.sparse.parse("y(i) = A(i,j)*x(j)", {"A": "ds"}))
+    inputs = {"A": np.array([[0, 2, 1], [0, 0, 0], [3, 0, 4]]), "x": np.array([5, 6, 7])}
+    stage = kernel.design().only_stage(inputs, "verilate")
+    devices = [DEVICES["ideal"], DEVICES["arria10"]]
+    row = referee("sparse", stage.graph, devices, (None,), runtime, stage.arrays)
+    assert row.differences == []
+    assert (row.runs, row.deadlocks, row.values) == (2, 0, 2 * 3)
+
+
 def interesting(type: Type) -> Any:
     """Pairs of values, as two arrays: limits, signs, zeros."""
     if type.is_float:

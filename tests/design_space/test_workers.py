@@ -233,6 +233,42 @@ def test_an_executor_that_is_gone_leaves_what_has_finished(how: str, reason: str
     assert f"given:    {reason}\n" in str(caught.value)
 
 
+class Blaming(Executor):
+    """A client of Dask that blames 5 for dead workers, and 4, which waited for them, once."""
+
+    status = "running"
+
+    def __init__(self) -> None:
+        self.sent: list[list[int]] = []
+
+    def get_executor(self, *, pure: bool) -> Executor:
+        return self
+
+    def ncores(self) -> dict[str, int]:
+        return {"one": 1, "other": 1}
+
+    def submit(self, function: Any, /, *arguments: Any, **_: Any) -> Future[Any]:
+        from distributed import KilledWorker
+
+        _, items = arguments
+        future: Future[Any] = Future()
+        if items == [5] or (items == [4] and items not in self.sent):
+            future.set_exception(KilledWorker("batch", None, 3))
+        else:
+            future.set_result(function(*arguments))
+        self.sent.append(items)
+        return future
+
+
+@needs_dask
+def test_an_item_that_waited_for_a_dead_worker_is_tried_alone() -> None:
+    cluster = Blaming()
+    finished = run(Workers(abs, cluster, batch_seconds=0), range(3, 8))
+    assert values(finished) == {3: 3, 4: 4, 5: None, 6: 6, 7: 7}
+    assert [type(one.error) for one in finished if one.error] == [WorkerDeath]
+    assert sorted(cluster.sent) == [[3], [4], [4], [5], [5], [6], [7]]
+
+
 def test_executors_that_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     for executor in (0, -1, True, "threads", 2.5, object()):
         with pytest.raises(UserError, match="executor= is nothing that runs a search"):

@@ -33,6 +33,7 @@ from t2s.backends.verilog.float_cells import (
 )
 from t2s.backends.verilog.gates import ONE, ZERO, Gates, Literals, significant
 from t2s.backends.verilog.reductions import levels_of
+from t2s.core.identity_cache import IdentityCache
 from t2s.core.logic import Logic
 
 WORD_BITS = 32
@@ -111,8 +112,7 @@ class ModuleCells:
         self.moves: dict[str, str] = {}
         self.moved: Values = {}
         self.repeated: set[int] = set()
-        self.shapes: dict[int, tuple[TargetExpression, tuple[int, bool]]] = {}
-        """The shapes of expressions by their identity, and the expressions, which keep it."""
+        self.shapes = IdentityCache[TargetExpression, tuple[int, bool]]()
         self.flip_flops = 0
         self.measured = Logic()
         """What was measured as a whole: it is not in the gates, and takes no part in what they
@@ -398,10 +398,7 @@ class ModuleCells:
 
     def shape(self, expression: TargetExpression) -> tuple[int, bool]:
         """The width of an expression by itself, and whether it has a sign."""
-        key = id(expression)
-        if key not in self.shapes:
-            self.shapes[key] = expression, self._shape(expression)
-        return self.shapes[key][1]
+        return self.shapes.get(expression, self._shape)
 
     def _shape(self, expression: TargetExpression) -> tuple[int, bool]:
         match expression:

@@ -92,17 +92,30 @@ def problems_of(graph: Graph, times: DeviceTimes) -> list[Unsupported]:
     return [*problems, *unbounded(graph, times)]
 
 
-def unbounded(graph: Graph, times: DeviceTimes) -> list[Unsupported]:
-    """The channels for which there is no FIFO of constant capacity."""
-    return [
-        Unsupported(
-            subject=f"channel {channel.name!r}",
-            why="it holds any number of tokens; a chip takes one with a capacity",
-            location=channel.location,
-        )
+def unbounded(graph: Graph, times: DeviceTimes | None = None) -> list[Unsupported]:
+    """What to say of channels for which there is no FIFO of constant capacity, if there are any.
+
+    With ``times`` a FIFO has room for latencies, too.
+    """
+    channels = [
+        channel
         for channel in graph.channels
-        if times.channels[channel.name].capacity > MOST_TOKENS
+        if (channel if times is None else times.channels[channel.name]).capacity > MOST_TOKENS
     ]
+    if not channels:
+        return []
+    why = (
+        f"it holds more tokens than a FIFO of a chip, which has room for {MOST_TOKENS:,}; "
+        f"{len(channels):,} of {len(graph.channels):,} channels do"
+    )
+    if graph.machines:
+        why += (
+            ".  t2s.sparse.compile(...).design(capacity=2) is the design with channels that hold "
+            "two, and as many more as longer ways beside them take"
+        )
+    first = channels[0]
+    where = first.location or graph.location
+    return [Unsupported(subject=f"channel {first.name!r}", why=why, location=where)]
 
 
 def _reasons(node: Node) -> Iterator[str]:

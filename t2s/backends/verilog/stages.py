@@ -20,6 +20,7 @@ from t2s.backends.verilog.float_operators import float_module
 from t2s.backends.verilog.technology import GENERIC, Technology
 from t2s.core.errors import UnsupportedError
 from t2s.core.expr import Apply, Cast, Const, Expr, Index, Local, Parameter
+from t2s.core.identity_cache import IdentityCache
 from t2s.core.ops import Op
 from t2s.core.types import Kind
 from t2s.core.walk import children, walk
@@ -90,8 +91,7 @@ class ValueStages:
         self, plan: StagePlan, locals: Mapping[str, int | None], loops: Collection[str] = ()
     ) -> None:
         self.plan, self.locals, self.loops = plan, dict(locals), loops
-        self._known: dict[tuple[int, bool], tuple[Expr, int | None]] = {}
-        """The stages of objects, each kept here so that its number stays its own."""
+        self._known = {feeding: IdentityCache[Expr, int | None]() for feeding in (False, True)}
 
     def at_once(self, expr: Expr, feeding: bool) -> bool:
         """Whether a value is on a way from a register file to one; here there are none."""
@@ -99,10 +99,7 @@ class ValueStages:
 
     def of(self, expr: Expr, feeding: bool) -> int | None:
         """The stage of a value; ``None`` for one that is the same in all firings."""
-        key = id(expr), feeding
-        if key not in self._known:
-            self._known[key] = expr, self._stage(expr, feeding)
-        return self._known[key][1]
+        return self._known[feeding].get(expr, lambda value: self._stage(value, feeding))
 
     def of_local(self, name: str) -> int | None:
         """The stage of a local."""

@@ -29,6 +29,7 @@ from t2s.core.expr import (
     evaluate,
     index_names,
 )
+from t2s.core.identity_cache import IdentityCache
 from t2s.core.intervals import Interval, interval
 from t2s.core.ops import Array, Op
 from t2s.core.printer import show
@@ -72,7 +73,9 @@ class Domain:
     start: int = 0
     firings: int
     _ranges: dict[str, Interval] = field(default_factory=dict, repr=False, compare=False)
-    _values: dict[int, tuple[Expr, Array]] = field(default_factory=dict, repr=False, compare=False)
+    _values: IdentityCache[Expr, Array] = field(
+        default_factory=IdentityCache, repr=False, compare=False
+    )
 
     @property
     def pe_count(self) -> int:
@@ -97,17 +100,15 @@ class Domain:
 
         ``UndividedLoop`` if that cannot be said with the axes of the domain.
         """
-        known = self._values.get(id(expr))
-        if known is not None:
-            return known[1]
+        return self._values.get(expr, self._value)
+
+    def _value(self, expr: Expr) -> Array:
         placed = expr if self.division is None else self.division.applied(expr)
         if self.long is not None:
             self.long.check(placed)
         with np.errstate(all="ignore"):
             value = np.asarray(evaluate(placed, dict(self.names)))
-        value = value.reshape(value.shape or (1,) * len(self.shape))
-        self._values[id(expr)] = expr, value  # which keeps the expression, and so its id
-        return value
+        return value.reshape(value.shape or (1,) * len(self.shape))
 
     def at(self, pe: int, firings: NDArray[np.int64]) -> dict[str, Array]:
         """What every name is at firings of a PE, which both count from 0."""

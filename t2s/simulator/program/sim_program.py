@@ -291,6 +291,27 @@ class SimProgram:
         """Whether what every node does in each of its firings is known."""
         return not self.graph.machines or (self.trace is not None and self.trace.is_kept)
 
+    def check_recorded(self) -> None:
+        """Raise ``UserError`` if it is not (see ``is_recorded``)."""
+        if self.is_recorded:
+            return
+        what = f"the machines of {self.graph.name!r} have no recorded activity"
+        if self.trace is None:
+            raise UserError(
+                what,
+                location=user_location(),
+                expected="a run by the native engine",
+                given="one by the plain engine",
+                hint="simulate with engine='native'",
+            )
+        raise UserError(
+            what,
+            location=user_location(),
+            expected="a run whose trace is kept",
+            given="a run that makes so many firings that their trace is not kept",
+            hint="simulate a smaller problem, or a part of the run: max_cycles=1_000_000",
+        )
+
     def traced(self, trace: Trace) -> SimProgram:
         """The program with a trace and its numbers of firings, but without its codes.
 

@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 
 Counts = NDArray[np.int64]
 
-NOT_KEPT = "a run that makes so many firings that their trace is not kept"
-SHORTER = "simulate a smaller problem, or a part of the run: max_cycles=1_000_000"
-"""What is wrong with a run of which the firings are needed, and what helps."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:

@@ -38,7 +38,7 @@ from t2s.simulator.memory.spec import Banked
 from t2s.simulator.program.recurrences import ChannelRecurrence, channel_recurrences
 from t2s.simulator.program.sim_program import NodeInterval, SimProgram, check_times
 from t2s.simulator.program.trace import Trace
-from t2s.simulator.recording import check_recorded, edges_of, recorded_nodes, recorded_window
+from t2s.simulator.recording import edges_of, recorded_nodes, recorded_window
 from t2s.simulator.report.counters import Counts, Ending
 from t2s.simulator.report.deadlock import DeadlockReport
 from t2s.simulator.timeline import Timeline, Window, checked_window
@@ -157,7 +157,7 @@ class SimResult(NotebookDisplay):
 
     def timelines(self, windows: Sequence[Counts]) -> tuple[Timeline, ...]:
         """The timelines between the edges of windows (see ``checked_window``)."""
-        check_recorded(self.program)
+        self.program.check_recorded()
         sampled = import_deferring_sigint("t2s.simulator.times.sampled")
         timelines: tuple[Timeline, ...] = sampled.timelines_of(self.program, windows, self.kernel)
         return timelines

@@ -20,7 +20,7 @@ from t2s.core.ops import Array
 from t2s.simulator.limits import Limits, Observer
 from t2s.simulator.memory.machine_accesses import with_addresses
 from t2s.simulator.program.sim_program import SimProgram, explicit
-from t2s.simulator.program.trace import NOT_KEPT, SHORTER, Trace
+from t2s.simulator.program.trace import Trace
 from t2s.simulator.report.assemble import assemble
 from t2s.simulator.report.counters import FOREVER, Ending, Tally
 from t2s.simulator.report.errors import RunInterrupted
@@ -90,47 +90,60 @@ def run_streams(
     are any times.
     """
     progress = _Progress(observer)
-    outputs: Mapping[str, Array] = {}
     trace = program.trace
-    if trace is None:
+    outputs: Mapping[str, Array] = {}
+    if trace is not None:
+        _check_sufficient(program, trace, limits)
+    else:
         windows = TimesInWindows(program, limits.max_cycles)
         try:
-            values = _values(program, limits, progress, windows)
-            trace = trace_of(program, values, limits.max_cycles)
-            if not trace.is_kept and (trace.unfinished or trace.limit is not None):
-                values = _values(program, limits, progress)  # to tell why, all of it is needed
-                trace = trace_of(program, values, limits.max_cycles)
+            trace, outputs = _trace_and_outputs(program, limits, progress, windows)
+            if not trace.is_kept:
+                applied = program.traced(trace)
+                return assemble(applied, windows.tally(), outputs, engine, kernel=BY_RUNS)
         except BeyondLimit as error:
             return _given_up(program, error.limit, engine)
         except KeyboardInterrupt:
-            if windows.began:
-                tally = windows.tally(program, interrupted=True)
-                return assemble(program, tally, {}, engine, kernel=BY_RUNS)
-            nothing = assemble(program, _nothing(program), {}, engine, kernel=RUN_AHEAD)
-            raise RunInterrupted(nothing) from None
-        if limits.give_up and trace.limit is not None:
-            return _given_up(program, trace.limit, engine)  # a machine makes a firing in a cycle
-        outputs = values.outputs or {}
-        if not trace.is_kept:
-            applied = program.traced(trace)
-            tally = windows.tally(applied)
-            limit = tally.cycles if limits.max_cycles is None else limits.max_cycles
-            if tally.cycles > limit:  # by the latency of the last store
-                return _given_up(program, limit, engine)
-            return assemble(applied, tally, outputs, engine, kernel=BY_RUNS)
-    elif not trace.is_kept:
-        raise _not_kept(program)
-    elif trace.limit is not None and (limits.max_cycles or trace.limit + 1) > trace.limit:
-        raise _cut_short(trace.limit, limits.max_cycles)
+            return _interrupted(program, windows, engine)
     times = _times(program, trace, limits, progress, table_times)
     times.check()
     return assemble(times.program, times.tally, outputs, engine, kernel=times.method)
+
+
+def _trace_and_outputs(
+    program: SimProgram, limits: Limits, progress: _Progress, windows: TimesInWindows
+) -> tuple[Trace, Mapping[str, Array]]:
+    """What machines do, and their values; ``BeyondLimit`` if a limit that gives up cuts it short.
+
+    A long trace is not kept, and its times are in ``windows``; but a run that does not finish needs
+    all of it to tell why, and is made again.
+    """
+    values = _values(program, limits, progress, windows)
+    trace = trace_of(program, values, limits.max_cycles)
+    if not trace.is_kept and (trace.unfinished or trace.limit is not None):
+        values = _values(program, limits, progress)
+        trace = trace_of(program, values, limits.max_cycles)
+    if limits.give_up and trace.limit is not None:
+        raise BeyondLimit(trace.limit)  # a machine makes a firing in a cycle
+    return trace, values.outputs or {}
 
 
 def _given_up(program: SimProgram, limit: int, engine: str) -> SimResult:
     """The result of a run that takes more cycles than the limit, of which no more is known."""
     tally = replace(_nothing(program), ending=Ending.LIMIT, cycles=limit, at_least=limit + 1)
     return assemble(program, tally, {}, engine, kernel=RUN_AHEAD)
+
+
+def _interrupted(program: SimProgram, windows: TimesInWindows, engine: str) -> SimResult:
+    """The result of a run that was interrupted before its trace was known.
+
+    It has the times that are known; raises ``RunInterrupted`` if there are none.
+    """
+    if windows.began:
+        tally = windows.tally(interrupted=True)
+        return assemble(program, tally, {}, engine, kernel=BY_RUNS)
+    nothing = assemble(program, _nothing(program), {}, engine, kernel=RUN_AHEAD)
+    raise RunInterrupted(nothing) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,23 +170,18 @@ class _Times:
             raise self.trace.refusal(min(met)[1])
 
 
-def _cut_short(limit: int, wanted: int | None) -> UserError:
-    return UserError(
+def _check_sufficient(program: SimProgram, trace: Trace, limits: Limits) -> None:
+    """Raise ``UserError`` if a given trace is not kept, or ends before the run is to."""
+    program.check_recorded()
+    limit, wanted = trace.limit, limits.max_cycles
+    if limit is None or (wanted or limit + 1) <= limit:
+        return
+    raise UserError(
         f"what the machines do is known up to cycle {limit} only, where the run was cut short",
         location=user_location(),
         expected=f"max_cycles of at most {limit}",
         given="no limit" if wanted is None else f"max_cycles={wanted}",
         hint="simulate the design again, without max_cycles",
-    )
-
-
-def _not_kept(program: SimProgram) -> UserError:
-    return UserError(
-        f"{program.graph.name!r} cannot be timed again: what its machines did is not kept",
-        location=user_location(),
-        expected="a run whose trace is kept",
-        given=NOT_KEPT,
-        hint=SHORTER,
     )
 
 
@@ -244,7 +252,7 @@ def _by_runs(
             progress.tell(cycle=times.latest, done=total + times.fired, total=2 * total)
     except KeyboardInterrupt:
         interrupted = True
-    tally = times.tally(applied, interrupted=interrupted)
+    tally = times.tally(interrupted=interrupted)
     if tally.cycles > most or times.latest > most:
         return None
     if not interrupted:

@@ -106,19 +106,16 @@ def without_rounds(codes: Codes) -> Rounds:
 
 
 def rounds_of(
-    codes: Codes,
-    fewest: int = FEWEST_FIRINGS,
-    known: Array | None = None,
-    evenly: int | None = None,
+    codes: Codes, fewest: int = FEWEST_FIRINGS, known: Array | int | None = None
 ) -> Rounds | None:
     """A trace with its rounds, of at least ``fewest`` firings; ``None`` if it has none.
 
-    ``known`` is the round of what came before these codes.  A trace that repeats a few runs and
-    nothing else is cut into ``evenly`` rounds, as many as other nodes make.
+    ``known`` is the round of what came before these codes, or how many rounds other nodes make:
+    into so many, a trace is cut that repeats a few runs and nothing else.
     """
-    if known is None:
-        known = _most_common(codes)
-    stretches = _found(codes, fewest, evenly) if known is None else _folded(codes, known)
+    evenly = known if isinstance(known, int) else None
+    one = known if isinstance(known, np.ndarray) else _most_common(codes)
+    stretches = _found(codes, fewest, evenly) if one is None else _folded(codes, one)
     runs: list[Runs] = [np.zeros(0, np.int32)]
     rows: list[int] = []
     words, of_round = 0, (0, 0)
@@ -129,11 +126,11 @@ def rounds_of(
             place = words, words + len(runs[-1])
             words = place[1]
         if times:
-            of_round, known = place, part if known is None else known
+            of_round, one = place, part if one is None else one
         rows += [*place, max(times, 1), int(times > 0)]
-    if known is None:
+    if one is None:
         return None
-    return Rounds(np.concatenate(runs), np.array(rows, np.int64), codes.bits, known)
+    return Rounds(np.concatenate(runs), np.array(rows, np.int64), codes.bits, one)
 
 
 def is_folded(codes: Codes) -> bool:
@@ -165,7 +162,10 @@ def _folded(codes: Codes, known: Array) -> Iterator[tuple[Array, int]]:
 
 
 def _found(codes: Codes, fewest: int, evenly: int | None) -> Iterator[tuple[Array, int]]:
-    """The same for a trace in which rounds are yet to be found; nothing if there are none."""
+    """The same for a trace in which rounds are yet to be found; nothing if there are none.
+
+    If it repeats a few runs only, it is cut into ``evenly`` rounds.
+    """
     parts = list(codes.parts)
     if len(parts) != 1 or parts[0].dtype != codes.type:
         in_runs = all(part.dtype == np.int32 for part in parts)

@@ -184,7 +184,7 @@ def worthwhile_runs(codes: Sequence[Codes]) -> list[Rounds] | None:
     which, first = next((one for one in tried if one[1] is not None), (None, None))
     if first is not None:
         times = first.most_times
-        found = [first if n == which else rounds_of(c, evenly=times) for n, c in enumerate(codes)]
+        found = [first if n == which else rounds_of(c, known=times) for n, c in enumerate(codes)]
         costs = [
             cost if trace is None else _RUN_COST * len(trace.runs) + _ROUND_COST * trace.times
             for trace, cost in zip(found, costs, strict=True)
@@ -326,9 +326,9 @@ class RunTimes:
         """The latest cycle of any node."""
         return int(self._states[:, EARLIEST].max(initial=1)) - 1
 
-    def tally(self, program: SimProgram, *, interrupted: bool) -> Tally:
-        """The counters, with the numbers of firings and tokens of the program as it is now."""
-        states = self._states
+    def tally(self, *, interrupted: bool) -> Tally:
+        """The counters."""
+        program, states = self._program, self._states
         firings = states[:, FIRED].copy()
         last = np.where(firings > 0, states[:, EARLIEST] - program.intervals, 0)
         last_store = int(states[:, LAST_STORE].max(initial=0))

@@ -97,9 +97,10 @@ def _sampled_run(program: SimProgram, kernel: str) -> TableRun | ArrayRun:
     """Repeat a run by its kernel; with machines the program must have its trace."""
     if not program.graph.machines:
         return ArrayRun(program) if kernel == "array" else TableRun(program)
-    if program.trace is None or not program.is_recorded:
+    trace = program.trace
+    if trace is None or not trace.is_kept:
         raise InternalError("a run of machines is repeated from its trace")
-    return TableRun(explicit(program, program.trace))
+    return TableRun(explicit(program, trace))
 
 
 class TableRun:

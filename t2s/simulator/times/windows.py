@@ -25,7 +25,7 @@ WINDOW = 1 << 26
 
 
 class BeyondLimit(Exception):
-    """A run whose trace is not kept takes more cycles than the limit."""
+    """A run takes more cycles than the limit, and nothing else is known of it."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -101,13 +101,16 @@ class TimesInWindows:
                 raise BeyondLimit(self._limit)
         return True
 
-    def tally(self, program: SimProgram, *, interrupted: bool = False) -> Tally:
-        """The counters; ``program`` has the trace, unless the run is interrupted."""
+    def tally(self, *, interrupted: bool = False) -> Tally:
+        """The counters; raises ``BeyondLimit``, which the last store may take to complete."""
         if self._times is None:
             raise InternalError("no part of the trace was taken")
+        tally = self._times.tally(interrupted=interrupted)
         if not interrupted:
             self._times.check_finished()
-        return self._times.tally(program, interrupted=interrupted)
+            if tally.cycles > self._limit:
+                raise BeyondLimit(self._limit)
+        return tally
 
 
 def all_codes(program: SimProgram, of_machines: Mapping[int, Codes]) -> list[Codes]:

@@ -136,18 +136,18 @@ def test_a_trace_that_repeats_a_few_runs_is_cut_as_often_as_others() -> None:
     few = [1] * 70 + [2]
     whole = np.array(few * 600 + [3], np.uint8)
     for pieces in (1, 4, 7):
-        found = rounds_of(in_runs(whole, pieces), evenly=12)
+        found = rounds_of(in_runs(whole, pieces), known=12)
         assert found is not None
         assert (expanded(found) == whole).all()
         assert (found.times, found.firings) == (12, 71 * 50)
-        assert rounds_of(in_runs(whole, pieces), evenly=601) is None
+        assert rounds_of(in_runs(whole, pieces), known=601) is None
         for end in (1, 10):  # nothing behind the rounds, and not a whole one
-            found = rounds_of(in_runs(whole[:-end], pieces), evenly=12)
+            found = rounds_of(in_runs(whole[:-end], pieces), known=12)
             assert found is not None
             assert (expanded(found) == whole[:-end]).all()
             _, *rows = found.stretches.reshape(-1, 4).tolist()
             assert all(begin < end for begin, end, *_ in rows)
-    assert rounds_of(in_runs(np.array(few * 300 + [4] + few * 300, np.uint8), 1), evenly=12) is None
+    assert rounds_of(in_runs(np.array(few * 300 + [4] + few * 300, np.uint8), 1), known=12) is None
 
 
 def test_rows_that_are_alike_make_rounds_of_matrices() -> None:
@@ -221,7 +221,7 @@ def test_rows_that_arrive_late(fusion: str) -> None:
             while times.advance():
                 pass
             tally, expected = (
-                times.tally(times._program, interrupted=False),
+                times.tally(interrupted=False),
                 run_ahead(run.program, run.machine_trace),
             )
             known += int(times._states[:, KNOWN].clip(0).sum())
@@ -246,7 +246,7 @@ def test_a_channel_that_is_several_steps_of_a_node(f: int, h: int) -> None:
         pass
     several = [len(set(node.steps)) < len(node.steps) for node in times._tables.nodes]
     assert times._states[several, KNOWN].min() > 0
-    tally = times.tally(times._program, interrupted=False)
+    tally = times.tally(interrupted=False)
     found = assemble(times._program, tally, {}, "native", kernel="runs")
     expected = run_ahead(replace(run.program, nodes=nodes), run.machine_trace)
     assert (found.cycles, found.nodes) == (expected.cycles, expected.nodes)
@@ -291,7 +291,7 @@ def test_what_channels_hold_in_an_interrupted_run() -> None:
     most = 0
     for visit in times._visits:
         visit()
-        tally = times.tally(times._program, interrupted=True)
+        tally = times.tally(interrupted=True)
         expected = left_by(tally.firings)
         np.testing.assert_array_equal(tally.left[paired], expected[paired])
         most = max(most, int(expected[paired].max()))

@@ -125,7 +125,7 @@ def test_an_interrupted_run() -> None:
     times.extend(traces)
     for _ in range(9):
         assert times.advance()
-    tally = times.tally(applied, interrupted=True)
+    tally = times.tally(interrupted=True)
     cut = assemble(applied, tally, {}, "native", kernel="runs")
     assert cut.ending is Ending.INTERRUPTED
     assert 0 < cut.firings == times.fired < run.firings

@@ -11,7 +11,7 @@ import scipy.sparse
 from benchmarks.random_streams import bursts
 from t2s import sparse
 from t2s.core.types import INT32, Float
-from t2s.errors import CycleLimitError, ProtocolError
+from t2s.errors import ProtocolError
 from t2s.graph.graph import Graph
 from t2s.simulator.run import simulate
 from t2s.simulator.values.emit_node import emit_program
@@ -19,7 +19,7 @@ from t2s.simulator.values.layout import layout_of
 from t2s.simulator.values.rows import Rows, rows_of
 from t2s.sparse_repr.streams import Streams
 from tests.simulator.values.test_spans import ONE_BY_ONE, same
-from tests.simulator.values.test_vectors import WAYS, begins_with, both
+from tests.simulator.values.test_vectors import WAYS, begins_with, both, cut_alike
 
 PRODUCT, ORDER = "Y(i,j) = X(i,k)*W(k,j)", "reorder(i,k,j)"
 generator = np.random.default_rng(7)
@@ -165,15 +165,7 @@ def test_copies_of_a_row_for_several_machines() -> None:
 def test_runs_cut_short(limit: int) -> None:
     """A limit of cycles bounds the firings of machines, in the middle of a row as well."""
     inputs = {"X": np.ones((30, 60)), "W": of_lengths([3, 9, 0] * 20, 30)}
-    kernel = sparse.compile(sparse.parse(PRODUCT, {"W": "ds"}), ORDER)
-    found = []
-    for way in WAYS:
-        with way(), pytest.raises(CycleLimitError) as error:
-            kernel.simulate(inputs, max_cycles=limit)
-        found.append(error.value.result)
-    here, there = found
-    assert here.cycles == there.cycles == limit
-    assert here.nodes == there.nodes
+    cut_alike(sparse.compile(sparse.parse(PRODUCT, {"W": "ds"}), ORDER), inputs, limit)
 
 
 @pytest.mark.parametrize("wrong", [0, 37])

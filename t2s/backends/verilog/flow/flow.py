@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 from time import perf_counter
 
-from t2s.backends.base import DeviceTimes, refusal
+from t2s.backends.base import DeviceTimes, Unsupported, refusal
 from t2s.backends.verilog.data_types import identifier
 from t2s.backends.verilog.emit import NAME, chip_files
 from t2s.backends.verilog.flow.axi import LIBRARY as AXI_LIBRARY
@@ -97,13 +97,20 @@ class Sources:
     files: Mapping[str, str]
 
 
-def check_memory(graph: Graph, memory: Memory = Memory.BRAM) -> None:
-    """Raise ``UnsupportedError`` for a design that has no such memory, with all reasons."""
-    problems = unsupported(graph, machines=memory is Memory.BRAM)
-    if memory is Memory.WISHBONE:
-        problems = [*problems, *not_on_a_bus(graph)]
-    if problems:
-        raise refusal(NAME, graph, problems)
+def without_memory(graph: Graph, memory: Memory) -> list[Unsupported]:
+    """Why a design has no such memory, with all reasons."""
+    match memory:
+        case Memory.BRAM:
+            return unsupported(graph)
+        case Memory.WISHBONE:
+            return [*without_ports(graph), *not_on_a_bus(graph)]
+        case Memory.AXI_STREAM:
+            return without_ports(graph)
+
+
+def without_ports(graph: Graph) -> list[Unsupported]:
+    """Why the loads and stores of a design have no streams or masters of their own."""
+    return unsupported(graph, machines=False)
 
 
 def sources_of(job: ChipJob) -> Sources:
@@ -111,7 +118,8 @@ def sources_of(job: ChipJob) -> Sources:
 
     Raises ``UnsupportedError`` for designs that have no self test.
     """
-    check_memory(job.graph, job.memory)
+    if problems := without_memory(job.graph, job.memory):
+        raise refusal(NAME, job.graph, problems)
     match job.memory:
         case Memory.WISHBONE:
             return _slave_sources(job)
@@ -181,7 +189,7 @@ def with_masters(
     """A design with masters of AXI4, and all files that it needs.
 
     Without ``bus_bits`` data are as wide as the words of the units, and 32 bits at least.  Raises
-    ``UnsupportedError`` for tensors that no master copies; ``check_memory`` is for the rest.
+    ``UnsupportedError`` for tensors that no master copies; ``without_ports`` is for the rest.
     """
     wide = narrowest_bus(graph) if bus_bits is None else bus_bits
     if problems := not_by_masters(graph, wide):

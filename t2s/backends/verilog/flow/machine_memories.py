@@ -38,10 +38,9 @@ def for_block_rams(graph: Graph, lengths: Mapping[str, int]) -> frozenset[str]:
     """
     sent, decided, stored = set[str](), set[str](), set[str]()
     for machine in graph.machines:
-        sent |= only_sent(machine)
-        decided |= {s.tensor for s in machine.statements() if isinstance(s, Load)} - only_sent(
-            machine
-        )
+        sent_here = only_sent(machine)
+        sent |= sent_here
+        decided |= {s.tensor for s in machine.statements() if isinstance(s, Load)} - sent_here
         stored |= {s.tensor for s in machine.statements() if isinstance(s, Store)}
     return frozenset(
         tensor.name

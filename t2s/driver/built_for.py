@@ -1,4 +1,4 @@
-"""Chips with machines: the sizes of tensors that they are built for, and inputs that fit these."""
+"""What a chip is built for: sizes of tensors, and inputs and results that fit these."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from t2s.core.errors import UnsupportedError, UserError
+from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.core.ops import Array
 from t2s.driver.design import Design, Stage
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MachineChip:
-    """What a chip knows of its design: the sizes that it is built for, and what follows from them.
+class BuiltFor:
+    """The sizes that a chip is built for, and what follows from them.
 
     ``ranges`` are those of its machines, ``in_block_rams`` the tensors that their look-up tables
     have no room for.
@@ -102,14 +102,14 @@ def placed(stage: Stage) -> tuple[Stage, frozenset[str]]:
     return replace(stage, graph=in_block_rams(graph, names)), names
 
 
-def machine_chip(
+def built_for(
     design: object,
     stage: Stage,
     arrays: Mapping[str, Array],
     times: DeviceTimes,
     technology: Technology,
     in_block_rams: frozenset[str],
-) -> MachineChip:
+) -> BuiltFor:
     """The sizes of a chip for inputs and results like ``arrays``, with the times of a device.
 
     Raises ``UnsupportedError`` for machines whose tensors are too large.
@@ -124,24 +124,9 @@ def machine_chip(
     sizes = sizes_of(graph, arrays, stage.extents)
     if problems := too_large(graph, sizes.lengths, times, technology):
         raise refusal(NAME, graph, problems)
-    return MachineChip(
+    return BuiltFor(
         design=design_of(design),
         sizes=sizes,
         ranges=ranges_of(graph, sizes),
         in_block_rams=in_block_rams,
     )
-
-
-def check_capacities(graph: Graph) -> None:
-    """Raise ``UnsupportedError`` for the channels of machines without a limit."""
-    from t2s.backends.verilog.top import MOST_TOKENS
-
-    for channel in graph.channels:
-        if graph.machines and channel.capacity > MOST_TOKENS:
-            raise UnsupportedError(
-                f"channel {channel.name!r} holds more tokens than a FIFO of a chip",
-                location=channel.location or graph.location,
-                expected=f"a capacity of at most {MOST_TOKENS:,} tokens",
-                hint="t2s.sparse.compile(...).design(capacity=2) is the design with channels that "
-                "hold two, and as many more as longer ways beside them take",
-            )
