@@ -71,7 +71,7 @@ def test_kernels_are_compiled_once_and_then_read_from_disk(tmp_path: Path) -> No
         subprocess.run(command, check=True, cwd=root, capture_output=True, text=True).stdout
         for _ in range(2)
     )
-    assert (first, second) == ("4 True\n", "0 False\n")
+    assert (first, second) == ("5 True\n", "0 False\n")
 
 
 def test_a_function_keeps_its_code() -> None:

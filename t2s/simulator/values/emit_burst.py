@@ -31,7 +31,7 @@ from t2s.llvm.ir import I1, I32, I64, BasicBlock, Builder, Slot, Value, integer,
 from t2s.simulator.values.emit_frame import NodeContext, StreamPort, smaller
 from t2s.simulator.values.emit_memory import MemoryEmitter
 from t2s.simulator.values.span_ports import Places, SpanPort
-from t2s.simulator.values.spans import Burst, Carried, Change, makes_rows
+from t2s.simulator.values.spans import Burst, Carried, Change
 from t2s.simulator.values.vectors import LANES, fits_lanes, for_lanes, has_lanes, varies_with
 
 _SUM = "the sum in the row"
@@ -285,7 +285,7 @@ class BurstEmitter:
         """Everything that takes time for each firing."""
         builder, sinks = self._builder, self._sinks()
         adds = [s for s in self._rule.body if isinstance(s, MemoryAdd)]
-        if not adds or not self._can_be_row(adds[0]):
+        if not adds:
             self._emit_range(integer(0), self._count, sinks, adds)
             return
         (add,), emitter = adds, self._memories[adds[0].memory]
@@ -306,13 +306,6 @@ class BurstEmitter:
         self._emit_range(old, self._count, [*sinks, new], [])
         builder.branch(done)
         builder.position_at_end(done)
-
-    def _can_be_row(self, add: MemoryAdd) -> bool:
-        """Whether the points may be consecutive."""
-        *outer, last = (self._burst.change(key) for key in add.keys)
-        memory = self._memories[add.memory].memory
-        linear = last is Change.LINEAR and all(change is Change.FIXED for change in outer)
-        return linear and makes_rows(memory)
 
     def _row_of(self, add: MemoryAdd, emitter: MemoryEmitter) -> tuple[Value, Places, Value]:
         """Whether the points of all firings are a row now, their values, and how many are old."""

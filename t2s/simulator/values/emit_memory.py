@@ -312,7 +312,7 @@ class MemoryEmitter:
     def _at_its_slot(self, key: Value) -> tuple[Value, Value]:
         """Whether the entry of a key of one word is in its first slot of the table, and the entry.
 
-        A row has no entries, and a table that is not valid is not looked at.
+        A window has no entries.  A table that is not valid has words that are no entries.
         """
         builder = self._context.builder
         mixed = builder.mul(key, integer(sorted_memory.FACTOR))
@@ -320,11 +320,14 @@ class MemoryEmitter:
         slots = builder.mul(self._word(sorted_memory.CAPACITY), integer(2))
         slot = builder.and_(mixed, builder.sub(slots, integer(1)))
         entry = self._at(builder.add(self._word(sorted_memory.TABLE), slot))
-        added = self._word(sorted_memory.ADDED)
-        valid = builder.icmp_signed("!=", added, integer(sorted_memory.SORTED))
+        entry = builder.select(self._table_is_valid(), entry, integer(0))
         taken = builder.icmp_signed("!=", entry, integer(0))
         same = builder.icmp_signed("==", self._at(entry), key)
-        return builder.and_(builder.and_(valid, taken), same), entry
+        return builder.and_(taken, same), entry
+
+    def _table_is_valid(self) -> Value:
+        added = self._word(sorted_memory.ADDED)
+        return self._context.builder.icmp_signed("!=", added, integer(sorted_memory.SORTED))
 
     def _find_in_table(self, keys: Sequence[Value], wanted: Value) -> tuple[Value, Value]:
         """The addresses of the values of points, one for each lane, and whether all are known.
@@ -344,19 +347,17 @@ class MemoryEmitter:
         mask = builder.splat(builder.sub(slots, integer(1)), lanes)
         table = builder.splat(self._word(sorted_memory.TABLE), lanes)
         entries = self._at_lanes(builder.add(table, builder.and_(mixed, mask)))
+        entries = builder.select(self._table_is_valid(), entries, null(type))
         same = builder.icmp_signed("==", self._at_lanes(entries), key)
         known = builder.and_(builder.icmp_signed("!=", entries, integer(0, type)), same)
         missing = builder.bitcast(builder.and_(wanted, builder.not_(known)), integer_type(lanes))
         all = builder.icmp_signed("==", missing, integer(0, missing.type))
-        valid = builder.icmp_signed(
-            "!=", self._word(sorted_memory.ADDED), integer(sorted_memory.SORTED)
-        )
         values = builder.mul(
             builder.add(entries, integer(len(self._pairs), type)), integer(8, type)
         )
         places = builder.add(builder.splat(builder.ptrtoint(self._block, I64), lanes), values)
         nowhere = builder.splat(builder.ptrtoint(self._nowhere(), I64), lanes)
-        return builder.select(wanted, places, nowhere), builder.and_(valid, all)
+        return builder.select(wanted, places, nowhere), all
 
     def _at_lanes(self, positions: Value) -> Value:
         """The words at several positions."""
@@ -428,10 +429,13 @@ class MemoryEmitter:
         empty = builder.icmp_signed("==", self._word(sorted_memory.SIZE), integer(0))
         entry = self._at(builder.add(self._word(sorted_memory.HEAP), integer(1)))
         at = builder.select(empty, self._word(sorted_memory.FREE), entry)
+        if self._may_be_window:  # where the heap may have anything
+            window = self._is_window()
+            at = builder.select(window, self._word(sorted_memory.FREE), at)
         words = [self._at(builder.add(at, integer(n))) for n in range(len(self._pairs))]
         where = self._value_of(at)
         if self._may_be_window:
-            low, window = self._word(sorted_memory.LOW), self._is_window()
+            low = self._word(sorted_memory.LOW)
             slot = builder.and_(low, builder.sub(self._slots, integer(1)))
             bytes = self._context.scaled(slot, 8 * self._value_words)
             where = builder.select(window, offset_by(builder, self._values, bytes), where)

@@ -280,10 +280,17 @@ class _NodeEmitter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """The code of a graph as text, and the messages of its run-time checks (from fault 1 on)."""
+    """The code of a graph as text.
+
+    Attributes
+    ----------
+    faults: the messages of its run-time checks, from fault 1 on.
+    along_rows: the machines that fire as one with others.
+    """
 
     text: str
     faults: tuple[str, ...]
+    along_rows: frozenset[str]
 
 
 _Kind = tuple[int, bool, tuple[Carried | None, ...]]
@@ -331,7 +338,8 @@ def emit_program(graph: Graph, layout: ValueLayout, *, vectors: bool = False) ->
     for function in (*(call.function for call in calls), *(group.function for group in groups)):
         function.internal = True
     _emit_run(module, calls, groups)
-    return Program(text=str(module), faults=tuple(faults))
+    along_rows = {machine.name for group in groups for machine in group.rows.machines}
+    return Program(text=str(module), faults=tuple(faults), along_rows=frozenset(along_rows))
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,14 +143,16 @@ _FIRINGS_PER_CALL = 1 << 22
 _TRIAL = 1 << 18
 """Firings one by one, after which bursts begin if rules repeat for long enough."""
 
-_LONG = 16
-"""Firings of a machine by one rule in sequence, on average, that are worth bursts."""
+_LONG, _LONGER, _LONGEST = 6, 10, 128
+"""Firings of a machine by one rule in sequence, on average, with which bursts are no loss, with
+which they are a gain, and with which they are one for machines along rows, which fire as one
+otherwise.  Where a stop follows each row, this is half the length of a row."""
 
 _FEW = 1 << 10
 """Firings of a machine that say little about the others."""
 
-_SHARE = 4
-"""One in so many firings by machines in bursts is worth other code."""
+_SHARE = 8
+"""One in so many firings that gain by bursts is worth other code."""
 
 _FEW_FIRINGS = 1 << 18
 """Firings after which codes may have to be taken out of traces."""
@@ -229,6 +231,7 @@ class _Prepared:
         self.layout = layout_of(graph, spans)
         program = emit_program(graph, self.layout, vectors=True)
         self._text, self.faults = program.text, program.faults
+        self.along_rows = program.along_rows
         self._optimized, self._fired = is_compiled(program.text), 0
         self._short = "" if self._optimized else emit_program(graph, self.layout).text
         self.heads = _words(self.layout.heads(c.name) for c in graph.channels)
@@ -421,13 +424,12 @@ class _Running:
         machines = self.state.machines.items()
         traces = {n: m.traces for n, m in machines if isinstance(m.traces, CodeTraces)}
         firings = {name: one.firings for name, one in traces.items()}
-        long = frozenset(
-            name
-            for name, one in traces.items()
-            if firings[name] < _FEW or firings[name] > _LONG * one.about_runs()
-        )
+        repeats = {name: firings[name] / max(1, one.about_runs()) for name, one in traces.items()}
+        long = frozenset(n for n in traces if firings[n] < _FEW or repeats[n] > _LONG)
         bursting = _spans(self._graph, long).bursts.keys()
-        worth = _SHARE * sum(firings[name] for name in bursting) > self.total
+        along_rows = self.prepared.along_rows
+        gaining = [n for n in bursting if repeats[n] > (_LONGEST if n in along_rows else _LONGER)]
+        worth = _SHARE * sum(firings[name] for name in gaining) > self.total
         return frozenset(bursting) if worth else frozenset()
 
     def leave(self) -> None:

@@ -6,10 +6,11 @@ Such tokens are a *span*, one entry of a channel, and such firings a *burst*: it
 constant time, and only the values themselves take time for each token.
 
 A rule can burst if it leads back to its own mode and all it takes comes in spans, so that its
-conditions hold again for the next token.  A channel carries spans if a rule that can burst sends
-into it, and one takes from it.  Each depends on the other, so both are found by elimination: first
-all channels might, and those that do not are struck off until nothing changes.  A span of one token
-is the general case, so whatever cannot burst works on spans as well.
+conditions hold again for the next token, and if what it takes or sends are spans at all.  A channel
+carries spans if a rule that can burst sends into it, and one takes from it.  Each depends on the
+other, so both are found by elimination: first all channels might, and those that do not are struck
+off until nothing changes.  A span of one token is the general case, so whatever cannot burst works
+on spans as well.
 """
 
 from __future__ import annotations
@@ -159,11 +160,7 @@ def spans_of(graph: Graph, among: Container[str] | None = None) -> Spans:
     carried = {c.name: _first_form(c) for c in graph.channels if _may_carry(graph, c)}
     while True:
         bursts = {
-            node.name: tuple(
-                burst
-                for code, path in enumerate(node.paths())
-                if (burst := _burst(graph, node, path, code, carried)) is not None
-            )
+            node.name: _bursts(graph, node, carried)
             for node in graph.machines
             if among is None or node.name in among
         }
@@ -230,6 +227,25 @@ def change_of(expr: Expr, changes: Changes) -> Change:
     return Change.LINEAR if linear else Change.VARIED
 
 
+def _bursts(graph: Graph, node: Machine, carried: Mapping[str, Carried]) -> tuple[Burst, ...]:
+    """The rules of a machine that can burst.
+
+    Points are removed in bursts from memories that are filled in bursts: the others have no rows.
+    """
+    found = [
+        burst
+        for code, path in enumerate(node.paths())
+        if (burst := _burst(graph, node, path, code, carried)) is not None
+    ]
+    filled = {
+        statement.memory
+        for burst in found
+        for statement in burst.path.rule.body
+        if isinstance(statement, MemoryAdd)
+    }
+    return tuple(burst for burst in found if burst.drops is None or burst.drops in filled)
+
+
 def _burst(
     graph: Graph, node: Machine, path: Path, code: int, carried: Mapping[str, Carried]
 ) -> Burst | None:
@@ -238,7 +254,10 @@ def _burst(
     writes = register_writes(node, rule)
     if rule.next != path.mode.name or writes is None:
         return None
+    puts = [put.channel for put in rule.puts]
     if not all(name in carried for name in rule.takes):
+        return None
+    if puts and not any(name in carried for name in (*rule.takes, *puts)):
         return None
     heads = _changes_of_heads(node, path, carried)
     registers = {r.name: Change.FIXED for r in node.registers if r.shape == ()}
@@ -352,9 +371,11 @@ def _changes_of_locals(
                 changes |= dict.fromkeys(targets, Change.FIXED)
                 changes[targets[-1]] = Change.LINEAR
                 changes[value] = Change.VARIED
-            case MemoryAdd(value=value):
-                if value.type.lanes > 1:
-                    return None
+            case MemoryAdd(memory=memory, keys=keys, value=value):
+                *outer, last = (change_of(key, changes) for key in keys)
+                is_row = last is Change.LINEAR and all(one is Change.FIXED for one in outer)
+                if value.type.lanes > 1 or not is_row or not makes_rows(memories[memory]):
+                    return None  # other points are not worth it: they are added one by one
             case RegisterWrite() | MemoryDrop():
                 pass
             case _:
