@@ -285,12 +285,12 @@ class Program:
     Attributes
     ----------
     faults: the messages of its run-time checks, from fault 1 on.
-    along_rows: the machines that fire as one with others.
+    rows: the machines that fire as one.
     """
 
     text: str
     faults: tuple[str, ...]
-    along_rows: frozenset[str]
+    rows: tuple[Rows, ...]
 
 
 _Kind = tuple[int, bool, tuple[Carried | None, ...]]
@@ -330,16 +330,15 @@ def emit_program(graph: Graph, layout: ValueLayout, *, vectors: bool = False) ->
         faults += shared.faults_of(shape)
         table = module.table(f"table{number}", I64, numbers)
         calls.append(_Call(node.name, shared.function, (table,)))
+    found = rows_of(graph, besides=layout.spans.bursts) if vectors else ()
     groups = [
         _Group(rows, emit_rows(module, graph, rows, layout, number))
-        for number, rows in enumerate(rows_of(graph) if vectors else ())
-        if not layout.spans.bursts.keys() & {machine.name for machine in rows.machines}
+        for number, rows in enumerate(found)
     ]
     for function in (*(call.function for call in calls), *(group.function for group in groups)):
         function.internal = True
     _emit_run(module, calls, groups)
-    along_rows = {machine.name for group in groups for machine in group.rows.machines}
-    return Program(text=str(module), faults=tuple(faults), along_rows=frozenset(along_rows))
+    return Program(text=str(module), faults=tuple(faults), rows=found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,7 @@ which they are a gain, and with which they are one for machines along rows, whic
 otherwise.  Where a stop follows each row, this is half the length of a row."""
 
 _FEW = 1 << 10
-"""Firings of a machine that say little about the others."""
+"""Firings of a machine that say little about the others: rows are long then if they are dense."""
 
 _SHARE = 8
 """One in so many firings that gain by bursts is worth other code."""
@@ -231,7 +231,7 @@ class _Prepared:
         self.layout = layout_of(graph, spans)
         program = emit_program(graph, self.layout, vectors=True)
         self._text, self.faults = program.text, program.faults
-        self.along_rows = program.along_rows
+        self.rows = {machine.name: one for one in program.rows for machine in one.machines}
         self._optimized, self._fired = is_compiled(program.text), 0
         self._short = "" if self._optimized else emit_program(graph, self.layout).text
         self.heads = _words(self.layout.heads(c.name) for c in graph.channels)
@@ -425,10 +425,15 @@ class _Running:
         traces = {n: m.traces for n, m in machines if isinstance(m.traces, CodeTraces)}
         firings = {name: one.firings for name, one in traces.items()}
         repeats = {name: firings[name] / max(1, one.about_runs()) for name, one in traces.items()}
-        long = frozenset(n for n in traces if firings[n] < _FEW or repeats[n] > _LONG)
+        rows = self.prepared.rows
+        long = frozenset(
+            n
+            for n in traces
+            if repeats[n] > _LONG
+            or (firings[n] < _FEW and (n not in rows or rows[n].scanner.is_dense))
+        )
         bursting = _spans(self._graph, long).bursts.keys()
-        along_rows = self.prepared.along_rows
-        gaining = [n for n in bursting if repeats[n] > (_LONGEST if n in along_rows else _LONGER)]
+        gaining = [n for n in bursting if repeats[n] > (_LONGEST if n in rows else _LONGER)]
         worth = _SHARE * sum(firings[name] for name in gaining) > self.total
         return frozenset(bursting) if worth else frozenset()
 

@@ -13,7 +13,7 @@ streams do not depend on the order in which machines fire, so this changes nothi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from t2s.core.expr import Apply, Const, Expr, Local, Select, const, simplify
@@ -78,6 +78,11 @@ class Scanner:
     counter: str
     limit: Expr
 
+    @property
+    def is_dense(self) -> bool:
+        """Whether coordinates are counted, and not loaded."""
+        return not any(isinstance(s, Load) for s in self.step.path.statements)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Follower:
@@ -136,10 +141,11 @@ class Rows:
         return (self.scanner.node, *(follower.node for follower in self.followers))
 
 
-def rows_of(graph: Graph) -> tuple[Rows, ...]:
+def rows_of(graph: Graph, besides: Container[str] = ()) -> tuple[Rows, ...]:
     """The groups of machines that fire along rows, each machine in one of them at most.
 
-    Only the innermost rows are worth it: all others have fewer tokens.
+    Only the innermost rows are worth it: all others have fewer tokens.  Machines ``besides`` these,
+    by name, fire in another way, and keep the others of their group from firing as one.
     """
     found: list[Rows] = []
     deepest = max((channel.stream.nesting for channel in graph.channels), default=0)
@@ -149,7 +155,8 @@ def rows_of(graph: Graph) -> tuple[Rows, ...]:
             continue
         if (scanner := _scanner(graph, node)) is not None:
             group = _group(graph, scanner, {m.name for rows in found for m in rows.machines})
-            if len(group.machines) >= _FEWEST:
+            alone = any(machine.name in besides for machine in group.machines)
+            if len(group.machines) >= _FEWEST and not alone:
                 found.append(group)
     return tuple(found)
 
