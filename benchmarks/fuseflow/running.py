@@ -19,9 +19,12 @@ from benchmarks.fuseflow.models import (
 )
 from benchmarks.fuseflow.published import Lanes, Point
 
+Result = tuple[Point | Lanes, int, float, float]
+"""A point with its cycles, the seconds that they took, and the most memory so far, in GB."""
 
-def run(point: Point | Lanes) -> tuple[Point | Lanes, int, float, float]:
-    """A point with its cycles, the seconds that they took, and the most memory so far, in GB."""
+
+def run(point: Point | Lanes) -> Result:
+    """Run a point."""
     began = time.process_time()
     found = measured(point)
     spent = time.process_time() - began

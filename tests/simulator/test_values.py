@@ -374,7 +374,7 @@ def test_rings_grow_where_a_graph_needs_it(count: int) -> None:
 
 def test_rings_do_not_grow_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state, "_LARGEST_RING", 4096)
-    graph = reversed_halves(1000)
+    graph = reversed_halves(10_000)
     with pytest.raises(InternalError, match="wait for tokens that never come: load, store"):
         compute_with_rings(graph, random_inputs(graph))
 

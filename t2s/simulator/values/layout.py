@@ -48,8 +48,8 @@ _VALUES_PER_SPAN = 16
 
 _MEMORY_FUNCTIONS = 4
 _TAG_BYTES = 4
-_RINGS_BYTES = 2 << 20
-_DEPTHS = (16, 32, 64, 128, 256)
+_RINGS_BYTES = 8 << 20
+_DEPTHS = (16, 32, 64, 128, 256, 512, 1024, 2048)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
