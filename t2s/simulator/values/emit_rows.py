@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 
 from t2s.core.expr import Expr, Local
 from t2s.core.types import INT32, Type
@@ -53,6 +52,7 @@ from t2s.llvm.ir import (
     vector_type,
 )
 from t2s.simulator.values.emit_frame import NodeContext, StreamPort, smaller
+from t2s.simulator.values.emit_lanes import TensorMemory, nowhere
 from t2s.simulator.values.layout import (
     FINISHED,
     NOT_WAITING,
@@ -71,8 +71,6 @@ STATUS_BITS = 2
 WAITS, SINGLE, DRAINS = range(3)
 """What is wanted before the next call: more tokens or space; that the machines make the next firing
 each by itself; or that all but the scanner do, so that the channels inside become empty."""
-
-_MASK = vector_type(I1, LANES)
 
 
 def emit_rows(
@@ -228,7 +226,7 @@ class _RowsEmitter:
             name: self._port(name, receives=True) for f in rows.followers for name in f.held
         }
         self._begins = {f.node.name: builder.alloca(I1) for f in rows.followers if f.alternates}
-        self._nowhere = builder.alloca(vector_type(I64, LANES))
+        self._nowhere = nowhere(self._scanner.context)
         self._fired, self._status = builder.alloca(I64), builder.alloca(I64)
         self._codes = {
             rows.scanner.node.name: (
@@ -424,7 +422,8 @@ class _RowsEmitter:
                 case Let(target=target, value=expr):
                     context.names[target] = context.expressions.emit(expr)
                 case Load(target=target):
-                    loaded, inside = self._load_one(context, statement)
+                    memory, (index,) = self._memory(context, statement), statement.indices
+                    loaded, inside = memory.one(context.expressions.emit(index))
                     closes = builder.and_(closes, inside)
                     context.names[target] = loaded
         registers = {name: context.expressions.emit(expr) for name, expr in close.writes.items()}
@@ -533,57 +532,23 @@ class _RowsEmitter:
         self, context: NodeContext, load: Load, changes: Mapping[str, Change]
     ) -> tuple[Value, Change]:
         """A value from memory for each lane, or the same one for all."""
-        builder, type, (index,) = self._builder, load.type, load.indices
+        memory, (index,) = self._memory(context, load), load.indices
         change = _change(index, changes)
-        if change is Change.FIXED:
-            value, inside = self._load_one(context, load)
-            self._require(inside)
-            return value, change
         at, _ = self._wide(context, index, changes)
-        start, extent = self._memory(context, load)
-        bytes = type.scalar.bytes
-        if change is Change.LINEAR:
-            first, second = (builder.extract_element(at, lane) for lane in (0, 1))
-            beside = builder.icmp_signed("==", builder.sub(second, first), integer(1, I32))
-            place = builder.sext(first, I64)
-            end = builder.add(place, integer(LANES))
-            within = builder.icmp_signed("<=", end, extent)
-            within = builder.and_(within, builder.icmp_signed(">=", place, integer(0)))
-            self._require(builder.and_(beside, within))
-            where = offset_by(builder, start, context.scaled(place, bytes))
-            where = builder.select(within, where, self._nowhere)
-            return load_value(builder, where, type.with_lanes(LANES), bytes), Change.VARIED
-        loaded = null(register_type(type.with_lanes(LANES)))
-        for lane in range(LANES):
-            place = builder.zext(builder.extract_element(at, lane), I64)
-            within = builder.icmp_unsigned("<", place, extent)
-            self._require(within)
-            where = offset_by(builder, start, context.scaled(place, bytes))
-            where = builder.select(within, where, self._nowhere)
-            value = load_value(builder, where, type, bytes)
-            loaded = builder.insert_element(loaded, value, lane)
-        return loaded, Change.VARIED
+        match change:
+            case Change.FIXED:
+                values, inside = memory.one(at)
+            case Change.LINEAR:
+                values, inside = memory.beside(at)
+            case Change.VARIED:
+                values, each = memory.each(at)
+                bits = self._builder.bitcast(each, integer_type(LANES))
+                inside = self._builder.icmp_signed("==", bits, integer(-1, bits.type))
+        self._require(inside)
+        return values, Change.FIXED if change is Change.FIXED else Change.VARIED
 
-    def _load_one(self, context: NodeContext, load: Load) -> tuple[Value, Value]:
-        """A value from memory, and whether it is there."""
-        builder, (index,) = self._builder, load.indices
-        start, extent = self._memory(context, load)
-        place = builder.sext(context.expressions.emit(index), I64)
-        inside = builder.icmp_unsigned("<", place, extent)
-        bytes = load.type.scalar.bytes
-        where = offset_by(builder, start, context.scaled(place, bytes))
-        where = builder.select(inside, where, self._nowhere)
-        return load_value(builder, where, load.type, bytes), inside
-
-    def _memory(self, context: NodeContext, load: Load) -> tuple[Value, Value]:
-        """The address of a tensor, and the number of its elements."""
-        tensor, layout = self._graph.tensor(load.tensor), self._layout
-        with self._builder.goto_entry_block():
-            start = context.pointer(layout.tensor(tensor.name))
-            extent = integer(prod(tensor.allocated))
-            if tensor.open:
-                extent = self._builder.load(context.address(layout.extent(tensor.name)), I64)
-        return start, extent
+    def _memory(self, context: NodeContext, load: Load) -> TensorMemory:
+        return TensorMemory.of(context, load, self._nowhere, None)
 
     def _require(self, holds: Value) -> None:
         """Leave the firings of this vector to the machines themselves if this does not hold."""

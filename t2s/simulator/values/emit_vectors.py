@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 
 from t2s.core.errors import InternalError
 from t2s.core.expr import Expr, Local
@@ -29,7 +28,7 @@ from t2s.core.types import INT32, Type
 from t2s.core.walk import walk
 from t2s.graph.body import Let, Load, RegisterWrite
 from t2s.graph.nodes import VALUE, Choice, Head, Machine, MemoryAdd, Mode, Put, Rule
-from t2s.llvm.expressions import load_value, offset_by, register_type
+from t2s.llvm.expressions import register_type
 from t2s.llvm.ir import (
     I1,
     I32,
@@ -42,11 +41,11 @@ from t2s.llvm.ir import (
     integer,
     integer_type,
     null,
-    undefined,
     vector_type,
 )
 from t2s.simulator.values.emit_burst import Port
 from t2s.simulator.values.emit_frame import NodeContext, StreamPort, smaller
+from t2s.simulator.values.emit_lanes import TensorMemory, nowhere
 from t2s.simulator.values.emit_memory import MemoryEmitter
 from t2s.simulator.values.layout import code_type
 from t2s.simulator.values.spans import Change, change_of
@@ -98,7 +97,7 @@ class VectorEmitter:
         self._builder: Builder = context.builder
         self._inputs = {name: _stream(inputs[name]) for name in rules.takes}
         self._outputs = {name: _stream(outputs[name]) for name in rules.puts}
-        self._tensors = tensors
+        self._tensors, self._nowhere = tensors, nowhere(context)
         self._registers, self._memories = registers, memories
         with self._builder.goto_entry_block():
             self._ahead: Slot = self._builder.alloca(I64)
@@ -288,31 +287,18 @@ class VectorEmitter:
     def _load(self, load: Load, taken: Value) -> Value:
         """A value from memory for each lane, any value if it is not needed.
 
-        A lane that leaves the bounds is noted, so that it is left to a single firing.
+        A lane that leaves the bounds is noted, so that it is left to a single firing.  So are all
+        whose values would lie side by side, but do not.
         """
-        context, builder, type = self._context, self._builder, load.type
-        tensor = context.graph.tensor(load.tensor)
-        extent = integer(prod(tensor.allocated), I32)
-        if tensor.open:
-            length = builder.load(context.address(context.layout.extent(tensor.name)), I64)
-            most = integer((1 << 31) - 1)
-            extent = builder.trunc(smaller(builder, length, most), I32)
-        index = self._wide(load.indices[0])
-        if self._counts(load.indices[0]):
-            return self._load_beside(load, index, extent)
-        inside = builder.icmp_unsigned("<", index, builder.splat(extent, LANES))
+        builder, (index,) = self._builder, load.indices
+        memory = TensorMemory.of(self._context, load, self._nowhere, self._tensors)
+        if self._counts(index):
+            values, holds = memory.beside(self._wide(index))
+            self._or_single(holds, self._single)
+            return values
+        values, inside = memory.each(self._wide(index), taken)
         self._outside = builder.or_(self._outside, builder.and_(taken, builder.not_(inside)))
-        safe = builder.select(builder.and_(taken, inside), index, null(index.type))
-        start, nowhere = self._tensors[tensor.name], context.address(context.layout.fault)
-        empty = builder.icmp_signed("==", extent, integer(0, I32))
-        start = builder.select(empty, nowhere, start)
-        loaded = undefined(register_type(type.with_lanes(LANES)))
-        for lane in range(LANES):
-            at = builder.zext(builder.extract_element(safe, lane), I64)
-            where = offset_by(builder, start, context.scaled(at, type.scalar.bytes))
-            value = load_value(builder, where, type, type.scalar.bytes)
-            loaded = builder.insert_element(loaded, value, lane)
-        return loaded
+        return values
 
     def _counts(self, index: Expr) -> bool:
         """Whether an index goes on by the same distance from lane to lane."""
@@ -325,19 +311,6 @@ class VectorEmitter:
             if isinstance(e, Local)
         }
         return change_of(index, changes) is Change.LINEAR
-
-    def _load_beside(self, load: Load, index: Value, extent: Value) -> Value:
-        """Eight values that lie side by side; where they do not, single firings go on."""
-        context, builder = self._context, self._builder
-        first, second = (builder.extract_element(index, lane) for lane in (0, 1))
-        one = builder.icmp_signed("==", builder.sub(second, first), integer(1, I32))
-        self._or_single(one, self._single)
-        at = builder.sext(first, I64)
-        ends = builder.icmp_signed("<=", builder.add(at, integer(LANES)), builder.zext(extent, I64))
-        self._or_single(builder.and_(builder.icmp_signed(">=", at, integer(0)), ends), self._single)
-        bytes = load.type.scalar.bytes
-        where = offset_by(builder, self._tensors[load.tensor], context.scaled(at, bytes))
-        return load_value(builder, where, load.type.with_lanes(LANES), bytes)
 
     def _token(self, put: Put) -> tuple[Value, Value]:
         """The values and tags of a put, in all lanes."""
