@@ -115,7 +115,7 @@ class MemoryEmitter:
         """Combine a value into a point, if ``moves`` holds."""
         context, builder = self._context, self._context.builder
         operand, words = context.expressions.emit(value), self._key(keys)
-        type, done, unknown = self.memory.type, context.block("added"), context.block("unknown")
+        done, unknown = context.block("added"), context.block("unknown")
         if self._is_usually_window:
             self._add_in_window(words[0], operand, moves, unknown)
             builder.branch(done)
@@ -131,9 +131,7 @@ class MemoryEmitter:
         position = self._call(self._find)
         new = builder.icmp_signed("<", position, integer(0))
         where = self._value_of(builder.select(new, builder.neg(position), position))
-        before = load_value(builder, where, type, type.scalar.bytes)
-        both = context.expressions.apply(self.memory.operator, type, [before, operand])
-        store_value(builder, builder.select(new, operand, both), where, type, type.scalar.bytes)
+        self._combine_at(where, operand, new)
         builder.branch(done)
         builder.position_at_end(done)
 
@@ -171,17 +169,16 @@ class MemoryEmitter:
     def _add_each(self, keys: Sequence[Value], values: Value, wanted: Value, count: Value) -> None:
         """Combine the values of lanes one by one."""
         context, builder, size = self._context, self._context.builder, self.size()
-        byte = I8
         types = (*self.memory.keys, self.memory.type)
         parts = [Local(name=f"part {n} of the point", type=type) for n, type in enumerate(types)]
         kept = [self._kept(lanes) for lanes in (*keys, values)]
-        moving = self._kept(builder.zext(wanted, vector_type(byte, wanted.type.lanes)))
+        moving = self._kept(builder.zext(wanted, vector_type(I8, wanted.type.lanes)))
         with builder.counting(integer(0), count, flags="nuw nsw") as lane:
             for part, where in zip(parts, kept, strict=True):
                 at = offset_by(builder, where, context.scaled(lane, part.type.bytes))
                 context.names[part.name] = load_value(builder, at, part.type, part.type.bytes)
-            moves = builder.load(offset_by(builder, moving, lane), byte)
-            moves = builder.icmp_signed("!=", moves, integer(0, byte))
+            moves = builder.load(offset_by(builder, moving, lane), I8)
+            moves = builder.icmp_signed("!=", moves, integer(0, I8))
             self.add(tuple(parts[:-1]), parts[-1], moves)
         if self._grew is not None:
             builder.store(builder.icmp_signed("!=", size, self.size()), self._grew)
@@ -219,7 +216,19 @@ class MemoryEmitter:
         self._reach(key, moves, otherwise)
         if moves is not None:
             slot = builder.select(moves, slot, self._slots)
-        self._count(self._combine_in_slot(slot, value))
+        present = offset_by(builder, self._present, slot)
+        absent = builder.icmp_signed("==", builder.load(present, I8), integer(0, I8))
+        self._combine_at(self._value_in(slot), value, absent)
+        builder.store(integer(1, I8), present)
+        group = builder.lshr(slot, integer(sorted_memory.GROUP.bit_length() - 1))
+        builder.store(integer(1, I8), offset_by(builder, self._groups, group))
+        size = self._word(sorted_memory.SIZE)
+        self._set(sorted_memory.SIZE, builder.add(size, builder.zext(absent, I64)))
+
+    def _value_in(self, slot: Value) -> Value:
+        """The address of the value in a slot."""
+        distance = self._context.scaled(slot, 8 * self._value_words)
+        return offset_by(self._context.builder, self._values, distance)
 
     def _find_in_window(self, keys: Sequence[Value], wanted: Value) -> tuple[Value, Value]:
         """The addresses of the values of points, one for each lane, and whether all are there.
@@ -268,23 +277,6 @@ class MemoryEmitter:
         builder.position_at_end(fits_block)
         self._set(sorted_memory.LOW, lower)
         self._set(sorted_memory.HIGH, higher)
-
-    def _combine_in_slot(self, slot: Value, value: Value) -> Value:
-        """Combine a value into the one in a slot of the window; return 1 if there was none."""
-        builder, byte = self._context.builder, integer_type(8)
-        present = offset_by(builder, self._present, slot)
-        absent = builder.icmp_signed("==", builder.load(present, byte), integer(0, byte))
-        bytes = self._context.scaled(slot, 8 * self._value_words)
-        self._combine_at(offset_by(builder, self._values, bytes), value, absent)
-        builder.store(integer(1, byte), present)
-        group = builder.lshr(slot, integer(sorted_memory.GROUP.bit_length() - 1))
-        builder.store(integer(1, byte), offset_by(builder, self._groups, group))
-        return builder.zext(absent, I64)
-
-    def _count(self, new: Value) -> None:
-        """Note that there are so many more points."""
-        size = self._word(sorted_memory.SIZE)
-        self._set(sorted_memory.SIZE, self._context.builder.add(size, new))
 
     # -- in the first slots of the table
 
@@ -399,10 +391,7 @@ class MemoryEmitter:
         keys = builder.add(builder.sub(self._word(sorted_memory.HIGH), low), integer(1))
         is_row = builder.and_(self._is_window(), builder.icmp_signed("==", keys, size))
         count = smaller(builder, size, builder.sub(self._slots, slot))
-        address = offset_by(
-            builder, self._values, self._context.scaled(slot, 8 * self._value_words)
-        )
-        return builder.select(is_row, count, integer(0)), self._places(address)
+        return builder.select(is_row, count, integer(0)), self._places(self._value_in(slot))
 
     def drop_row(self, count: Value) -> None:
         """Remove the first points of the row."""
@@ -437,8 +426,7 @@ class MemoryEmitter:
         if self._may_be_window:
             low = self._word(sorted_memory.LOW)
             slot = builder.and_(low, builder.sub(self._slots, integer(1)))
-            bytes = self._context.scaled(slot, 8 * self._value_words)
-            where = builder.select(window, offset_by(builder, self._values, bytes), where)
+            where = builder.select(window, self._value_in(slot), where)
             words = [builder.select(window, low, words[0])]
         coordinates: dict[int, Value] = {}
         for word, positions in zip(words, self._pairs, strict=True):
