@@ -6,7 +6,6 @@ for it leaves the firing to a machine by itself, which has a message.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -37,18 +36,12 @@ class TensorMemory:
     nowhere: Slot
 
     @classmethod
-    def of(
-        cls, context: NodeContext, load: Load, nowhere: Slot, known: Mapping[str, Value] | None
-    ) -> TensorMemory:
-        """The memory of a load; addresses of tensors may be ``known``."""
+    def of(cls, context: NodeContext, load: Load, start: Value, nowhere: Slot) -> TensorMemory:
+        """The memory of a load, whose tensor begins at ``start``."""
         tensor, builder = context.graph.tensor(load.tensor), context.builder
         extent = integer(prod(tensor.allocated))
-        with builder.goto_entry_block():
-            if known is None:
-                start = context.pointer(context.layout.tensor(tensor.name))
-            else:
-                start = known[tensor.name]
-            if tensor.open:
+        if tensor.open:
+            with builder.goto_entry_block():
                 extent = builder.load(context.address(context.layout.extent(tensor.name)), I64)
         return cls(context, load.type, start, extent, nowhere)
 

@@ -548,7 +548,9 @@ class _RowsEmitter:
         return values, Change.FIXED if change is Change.FIXED else Change.VARIED
 
     def _memory(self, context: NodeContext, load: Load) -> TensorMemory:
-        return TensorMemory.of(context, load, self._nowhere, None)
+        with self._builder.goto_entry_block():
+            start = context.pointer(self._layout.tensor(load.tensor))
+        return TensorMemory.of(context, load, start, self._nowhere)
 
     def _require(self, holds: Value) -> None:
         """Leave the firings of this vector to the machines themselves if this does not hold."""

@@ -291,7 +291,8 @@ class VectorEmitter:
         whose values would lie side by side, but do not.
         """
         builder, (index,) = self._builder, load.indices
-        memory = TensorMemory.of(self._context, load, self._nowhere, self._tensors)
+        start = self._tensors[load.tensor]
+        memory = TensorMemory.of(self._context, load, start, self._nowhere)
         if self._counts(index):
             values, holds = memory.beside(self._wide(index))
             self._or_single(holds, self._single)

@@ -144,8 +144,8 @@ class Rows:
 def rows_of(graph: Graph, besides: Container[str] = ()) -> tuple[Rows, ...]:
     """The groups of machines that fire along rows, each machine in one of them at most.
 
-    Only the innermost rows are worth it: all others have fewer tokens.  Machines ``besides`` these,
-    by name, fire in another way, and keep the others of their group from firing as one.
+    Only the innermost rows are worth it: all others have fewer tokens.  Machines that are named in
+    ``besides`` fire in another way, so no group has them.
     """
     found: list[Rows] = []
     deepest = max((channel.stream.nesting for channel in graph.channels), default=0)

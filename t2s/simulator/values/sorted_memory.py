@@ -2,10 +2,10 @@
 
 While the keys lie close together, as in a row of a matrix, they are a *window*: a ring of slots for
 values, in which a key has the slot of its remainder, and a byte for each slot that says whether
-there is a point [a sparse accumulator: Gilbert, Moler and Schreiber 1992, Section 3.1.3].  Adding a
-point takes constant time; the next one is found by words of eight bytes, and groups of eight words
-without a point are passed over.  Points without a gap are a *row*, whose values lie side by side.
-Only keys of one word have a window.
+there is a point [a sparse accumulator: Gilbert, Moler and Schreiber 1992].  Adding a point takes
+constant time; the next one is found by words of eight bytes, and groups of eight words without a
+point are passed over.  Points without a gap are a *row*, whose values lie side by side.  Only keys
+of one word have a window.
 
 A key that does not fit turns the window into *entries*, a key and a value for each point, until the
 memory is empty: a heap has the first one, each entry preceded by the first word of its key, and a
@@ -76,7 +76,7 @@ def _move_window(block: Array, copy: Array) -> None:
     _bytes(copy, PRESENT)[to_slots] = 1
     _bytes(copy, GROUPS)[to_slots // GROUP] = 1
     words = int(block[ENTRY_WORDS]) - 1
-    values, moved = (one[one[VALUES] :].reshape(-1) for one in (block, copy))
+    values, moved = (one[one[VALUES] :] for one in (block, copy))
     for word in range(words):
         moved[to_slots * words + word] = values[from_slots * words + word]
 
