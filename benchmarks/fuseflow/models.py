@@ -186,8 +186,9 @@ def inputs_of_graph(model: str, graph: Graph) -> dict[str, Any]:
     """A graph without directions, features, and weights of two layers."""
     generator = np.random.default_rng(0)
     layers = ((graph.features, HIDDEN), (HIDDEN, graph.classes))
+    adjacency = sparse.random_graph(graph.nodes, graph.entries, graph.walks)
     arrays: dict[str, Any] = {
-        "A": sparse.random_graph(graph.nodes, graph.entries, graph.walks),
+        "A": sparse.to_scipy(adjacency).astype(np.float32),
         "X": generator.standard_normal((graph.nodes, graph.features), np.float32),
     }
     names = [("W", "b")] if model == "GCN" else [("W", "b"), ("V", "c")]

@@ -144,7 +144,7 @@ def places_of(values: Mapping[str, Value]) -> dict[str, Array]:
     for name, value in values.items():
         if isinstance(value, SparseTensor) and not all(level.full for level in value.format.levels):
             places[name] = np.zeros(value.shape, np.bool_)
-            places[name][tuple(value.coordinates()[0].T)] = True
+            places[name][value.columns()[0]] = True
     return places
 
 

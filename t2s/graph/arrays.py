@@ -40,7 +40,7 @@ def pack(tensor: Tensor, array: Array) -> Array:
 def unpack(tensor: Tensor, memory: Array) -> Array:
     """The user's array from its layout in memory; the same array if both are the same."""
     if tensor.open:
-        return np.array(memory, tensor.type.numpy)
+        return np.asarray(memory, tensor.type.numpy)
     array = memory
     if tensor.layout is not None:
         array = np.zeros(tensor.padded or tensor.shape, memory.dtype)

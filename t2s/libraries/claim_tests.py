@@ -487,7 +487,7 @@ class ClaimCase:
             )
             if isinstance(operand, SparseTensor):
                 stored = np.zeros(operand.shape, np.bool_)
-                stored[tuple(operand.coordinates()[0].T)] = True
+                stored[operand.columns()[0]] = True
                 places[name] = stored
         assignment = Assignment(
             result=Access(tensor="the result", variables=target),

@@ -42,7 +42,7 @@ from t2s.sparse_repr.levels import Compressed
 from t2s.sparse_repr.notation.ir import Assignment
 from t2s.sparse_repr.semiring import Semiring
 from t2s.sparse_repr.tensors.coordinates import check_positions
-from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored, from_coordinates, from_dense
+from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored, from_columns, from_dense
 
 Array = np.ndarray[Any, Any]
 Operand = Array | SparseTensor
@@ -92,8 +92,8 @@ def names_read(statement: Statement) -> tuple[str, ...]:
 
 def as_format_of(tensor: SparseTensor, format: Format) -> SparseTensor:
     """The tensor in another format; explicit zeros are kept."""
-    table, values = tensor.coordinates()
-    return from_coordinates(table, values, tensor.shape, format, fill=tensor.fill)
+    columns, values = tensor.columns()
+    return from_columns(columns, values, tensor.shape, format, fill=tensor.fill)
 
 
 def ready(operand: Operand, type: Type) -> Operand:

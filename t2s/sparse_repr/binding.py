@@ -26,7 +26,7 @@ from t2s.sparse_repr.concrete.ir import (
 from t2s.sparse_repr.concrete.materialize import (
     as_blocks_need_it,
     read_tensor_view,
-    source_coordinates,
+    source_columns,
     written_tensor,
 )
 from t2s.sparse_repr.formats import Format
@@ -34,6 +34,7 @@ from t2s.sparse_repr.notation.ir import Assignment
 from t2s.sparse_repr.notation.legality import extents_of
 from t2s.sparse_repr.notation.types import check_type, typed_values, value_type
 from t2s.sparse_repr.semiring import check_members
+from t2s.sparse_repr.tensors.coordinates import inside
 from t2s.sparse_repr.tensors.interchange import filled_tensor, tensor
 from t2s.sparse_repr.tensors.tensor import SparseTensor, as_stored, check_tensor, from_coordinates
 
@@ -224,10 +225,9 @@ def _of_sources(
             source_places[name] = source_places.get(name, False) | mask
             continue
         shape = sources[view.source].shape
-        table = source_coordinates(view, np.argwhere(mask), len(shape))
-        inside = (table < np.array(shape)).all(axis=1)
+        columns = source_columns(view, np.nonzero(mask))
         shown = source_places.setdefault(view.source, np.zeros(shape, np.bool_))
-        shown[tuple(table[inside].T)] = True
+        shown[tuple(column[inside(columns, shape)] for column in columns)] = True
     return source_places
 
 
@@ -252,7 +252,7 @@ def _read_places(program: ConcreteProgram, tensors: Mapping[str, SparseTensor]) 
         tensor = tensors.get(name)
         if tensor is not None and not all(level.full for level in tensor.format.levels):
             places[name] = np.zeros(tensor.shape, np.bool_)
-            places[name][tuple(tensor.coordinates()[0].T)] = True
+            places[name][tensor.columns()[0]] = True
     return places
 
 

@@ -17,6 +17,9 @@ from t2s.core.walk import Term
 SAMPLES = (0.5, 1.0, 2.0, 3.0)
 """Values at which the laws of a semiring are tried: those of max-times hold from zero on only."""
 
+_CHECKED_AT_ONCE = 1 << 20
+"""Values that are checked at once, so that the check needs no memory of their size."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Semiring(Term):
@@ -85,17 +88,18 @@ def check_members(ring: Semiring, values: Array, name: str) -> None:
     0 max -1 is 0, so max-times has no negative numbers: a sum over stored elements and a sum over
     all elements would differ.
     """
-    add = OPERATORS[ring.add].evaluate
-    summed = add(np.full_like(values, ring.zero), values)
-    wrong = np.flatnonzero((summed != values) & (values == values))
-    if wrong.size:
-        value = values.reshape(-1)[wrong[0]]
-        raise UserError(
-            f"{name} has a value outside of the semiring",
-            location=user_location(),
-            expected=f"values v for which {ring.zero} {ring.add.value} v is v",
-            given=f"{value}: {ring.zero} {ring.add.value} {value} is {ring.zero}",
-        )
+    add, zero = OPERATORS[ring.add].evaluate, np.asarray(ring.zero).astype(values.dtype)
+    flat = values.reshape(-1)
+    for first in range(0, flat.size, _CHECKED_AT_ONCE):
+        some = flat[first : first + _CHECKED_AT_ONCE]
+        wrong = some[(add(zero, some) != some) & (some == some)]
+        if wrong.size:
+            raise UserError(
+                f"{name} has a value outside of the semiring",
+                location=user_location(),
+                expected=f"values v for which {ring.zero} {ring.add.value} v is v",
+                given=f"{wrong[0]}: {ring.zero} {ring.add.value} {wrong[0]} is {ring.zero}",
+            )
 
 
 def _broken_law(ring: Semiring) -> str | None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from t2s import sparse
+from t2s.errors import UserError
 from t2s.sparse import MIN_PLUS, Kernel, make_semiring, parse
+from t2s.sparse_repr import semiring
 from tests.errors.refusal import refused
 
 
@@ -72,3 +75,13 @@ def test_values_that_the_zero_does_not_leave_alone() -> None:
     """):
         kernel.simulate({"A": matrix})
     assert kernel.simulate({"A": np.abs(matrix[:1])}).output.tolist() == [3.0]
+
+
+def test_a_value_behind_many_that_the_zero_leaves_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(semiring, "_CHECKED_AT_ONCE", 4)
+    kernel = sparse.compile(sparse.parse("y(i) = A(i,j)", {"A": "ds"}), semiring=sparse.MAX_TIMES)
+    matrix = np.ones((3, 5))
+    assert kernel.simulate({"A": matrix}).output.tolist() == [1.0, 1.0, 1.0]
+    matrix[2, 3] = -3.0
+    with pytest.raises(UserError, match=r"-3\.0: 0 max -3\.0 is 0"):
+        kernel.simulate({"A": matrix})

@@ -322,7 +322,7 @@ def stream_values(
     traces = reader.traces(most_firings, run.counted)
     refused = any(trace.refuses for trace in traces.values())
     values = StreamValues(
-        outputs=outputs_of(graph, state.tensors()) if done else None,
+        outputs=outputs_of(graph, run.results()) if done else None,
         traces=traces,
         sent=state.words[prepared.tails],
         received=state.words[prepared.heads],
@@ -437,10 +437,22 @@ class _Running:
         worth = _SHARE * sum(firings[name] for name in gaining) > self.total
         return frozenset(bursting) if worth else frozenset()
 
+    def results(self) -> Mapping[str, Array]:
+        """The tensors; those that the next run stores into again are copied."""
+        tensors = self.state.tensors()
+        if not self._is_small:
+            return tensors
+        open = {tensor.name for tensor in self._graph.tensors if tensor.open}
+        return {name: one.copy() if name in open else one for name, one in tensors.items()}
+
     def leave(self) -> None:
         """Keep the memory for the next run, unless it is large."""
-        if self.state.bytes <= _MOST_KEPT_BYTES:
+        if self._is_small:
             self.prepared.leave(self.state)
+
+    @property
+    def _is_small(self) -> bool:
+        return self.state.bytes <= _MOST_KEPT_BYTES
 
 
 def _nobody_refuses(name: str, place: int) -> Exception:

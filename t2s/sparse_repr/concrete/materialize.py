@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from t2s.sparse_repr.concrete.access import Stored
 from t2s.sparse_repr.concrete.ir import View
 from t2s.sparse_repr.formats import Format, Part, csf
 from t2s.sparse_repr.levels import Array, Compressed, Dense
+from t2s.sparse_repr.tensors.coordinates import chosen, inside, rises
 from t2s.sparse_repr.tensors.tensor import (
     SparseTensor,
     as_stored,
-    from_coordinates,
+    from_columns,
     in_order_of,
+    part_of,
+    whole_modes,
 )
 
 
@@ -35,30 +36,25 @@ def read_tensor_view(view: View, source: SparseTensor) -> SparseTensor:
     if source.format.is_array and view.format.is_array and _turns(view, len(source.shape)):
         turned = in_order_of([part.mode for part in stored], source)
         return as_stored(shape, view.format, ({},) * len(shape), turned, fill=source.fill)
-    table, values = source.coordinates()
+    columns, values = source.columns()
     in_view = values != source.fill
-    columns: list[Array] = []
+    shown: list[Array] = []
     for parts in view.parts:
-        column = _part(table, parts[0])
+        column = part_of(columns, parts[0])
         for other in parts[1:]:
-            in_view = in_view & (_part(table, other) == column)
-        columns.append(column)
-    stacked = np.stack(columns, axis=1) if columns else np.zeros((len(values), 0), np.int64)
-    return from_coordinates(stacked[in_view], values[in_view], shape, view.format, fill=source.fill)
+            in_view = in_view & (part_of(columns, other) == column)
+        shown.append(column)
+    shown_columns, values = chosen(in_view, shown, values)
+    return from_columns(shown_columns, values, shape, view.format, fill=source.fill)
 
 
-def _part(table: Array, part: Part) -> Array:
-    column = table[:, part.mode] // part.divisor
-    return column if part.modulus is None else column % part.modulus
-
-
-def source_coordinates(view: View, table: Array, order: int) -> Array:
-    """The coordinates of points of a view in the tensor of that order that it shows."""
-    columns = np.zeros((len(table), order), np.int64)
-    for mode, parts in enumerate(view.parts):
-        for part in dict.fromkeys(parts):
-            columns[:, part.mode] += table[:, mode] * part.divisor
-    return columns
+def source_columns(view: View, columns: Sequence[Array]) -> tuple[Array, ...]:
+    """Coordinates of points of a view in the tensor that it shows: an array for each mode."""
+    return whole_modes(
+        (part, column)
+        for column, parts in zip(columns, view.parts, strict=True)
+        for part in dict.fromkeys(parts)
+    )
 
 
 def written_tensor(
@@ -71,19 +67,19 @@ def written_tensor(
         modes = [parts[0].mode for parts in view.parts]
         turned = in_order_of([modes.index(mode) for mode in format.modes], written)
         return as_stored(shape, format, ({},) * len(shape), turned, fill=written.fill)
-    table, values = written.coordinates()
-    columns = source_coordinates(view, table, len(shape))
-    inside = (columns < np.array(shape, np.int64)).all(axis=1)
-    if not all(level.full for level in written.format.levels):
-        inside &= _stored(written, values)
-    return from_coordinates(columns[inside], values[inside], shape, format, fill=written.fill)
+    points, values = written.columns()
+    columns = source_columns(view, points)
+    if columns:
+        columns, values = chosen(inside(columns, shape), columns, values)
+    if _has_zeros_of_lanes(written.format):
+        columns, values = chosen(values != written.fill, columns, values)
+    return from_columns(columns, values, shape, format, fill=written.fill)
 
 
-def _stored(written: SparseTensor, values: Array) -> Array:
-    """The stored values, without zeros that only the lanes of a block added."""
-    levels = written.format.elements.levels
-    in_blocks = bool(levels) and levels[-1].full
-    return values != written.fill if in_blocks else np.ones(len(values), bool)
+def _has_zeros_of_lanes(format: Format) -> bool:
+    """Whether zeros are stored that only the lanes of a block added."""
+    some = not all(level.full for level in format.levels)
+    return some and format.elements.levels[-1].full
 
 
 def _turns(view: View, order: int) -> bool:
@@ -104,25 +100,24 @@ def as_blocks_need_it(tensor: SparseTensor) -> SparseTensor:
     coordinates is not sorted.
     """
     if tensor.format.coordinate_list:
-        table, values = tensor.coordinates()
-        order = np.lexsort(table[:, tensor.format.modes[::-1]].T)
-        if np.array_equal(order, np.arange(len(values))) and not _repeats(table):
-            return tensor
-        return from_coordinates(table, values, tensor.shape, tensor.format, fill=tensor.fill)
+        columns, values = tensor.columns()
+        in_order = tuple(columns[mode] for mode in tensor.format.modes)
+        return tensor if rises(in_order, len(values)) else _packed_again(tensor)
     count, above = 1, None
     for level, arrays, extent in zip(
         tensor.format.levels, tensor.levels, tensor.extents, strict=True
     ):
         inner = above is not None and not level.full and not above.full
         if inner and not level.all_filled(arrays, count, extent):
-            table, values = tensor.coordinates()
-            return from_coordinates(table, values, tensor.shape, tensor.format, fill=tensor.fill)
+            return _packed_again(tensor)
         count, above = level.positions(arrays, count, extent), level
     return tensor
 
 
-def _repeats(table: Array) -> bool:
-    return bool((table[1:] == table[:-1]).all(axis=1).any()) if len(table) > 1 else False
+def _packed_again(tensor: SparseTensor) -> SparseTensor:
+    """The tensor without empty fibers, its coordinates in order."""
+    columns, values = tensor.columns()
+    return from_columns(columns, values, tensor.shape, tensor.format, fill=tensor.fill)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -199,7 +199,9 @@ def ranges(begins: Array, ends: Array) -> tuple[Array, Array]:
     lengths = ends - begins
     owner = np.repeat(np.arange(len(begins)), lengths)
     starts = np.cumsum(lengths) - lengths
-    return begins[owner] + np.arange(len(owner)) - starts[owner], owner
+    numbers = np.repeat(np.asarray(begins - starts, np.int64), lengths)
+    numbers += np.arange(len(owner))
+    return numbers, owner
 
 
 # Dense levels: every coordinate has a position, and nothing is stored.

@@ -7,7 +7,7 @@ file, and convert back to them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +66,7 @@ def sorted_entries(keys: tuple[Array, ...], values: Array) -> tuple[tuple[Array,
 
     The arrays themselves if they are in order, none twice.
     """
-    if _rises(keys, values.size):
+    if rises(keys, values.size):
         return keys, values
     order = np.lexsort(keys[::-1]) if keys else np.arange(values.size)
     return tuple(key[order] for key in keys), values[order]
@@ -92,7 +92,7 @@ def first_repeat(keys: tuple[Array, ...], count: int) -> int | None:
     return int(repeats[0]) if repeats.size else None
 
 
-def _rises(keys: tuple[Array, ...], count: int) -> bool:
+def rises(keys: tuple[Array, ...], count: int) -> bool:
     """Whether entries are strictly increasing."""
     if not keys:
         return count < 2
@@ -101,6 +101,27 @@ def _rises(keys: tuple[Array, ...], count: int) -> bool:
         later &= key[1:] == key[:-1]
         later |= key[1:] > key[:-1]
     return bool(later.all())
+
+
+def inside(columns: Iterable[Array], shape: Sequence[int]) -> Array:
+    """Which coordinates lie in a shape of at least one mode; ``columns`` has an array for each."""
+    pairs = zip(columns, shape, strict=True)
+    known: Array = np.logical_and.reduce([(column >= 0) & (column < n) for column, n in pairs])
+    return known
+
+
+def chosen(
+    which: Array, columns: Sequence[Array], values: Array
+) -> tuple[tuple[Array, ...], Array]:
+    """The entries for which ``which`` is true: themselves if these are all."""
+    if which.all():
+        return tuple(columns), values
+    return tuple(column[which] for column in columns), values[which]
+
+
+def stacked(columns: Sequence[Array], count: int) -> Array:
+    """Coordinates as a row for each of ``count`` entries, from an array for each mode."""
+    return np.stack(columns, axis=1) if columns else np.zeros((count, 0), np.int64)
 
 
 def _new(keys: tuple[Array, ...], count: int) -> Array:

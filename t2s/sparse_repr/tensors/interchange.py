@@ -12,14 +12,12 @@ import numpy as np
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
 from t2s.sparse_repr.formats import Format, as_format, coo, csc, csr, dense
-from t2s.sparse_repr.tensors.coordinates import (
-    real_values,
-)
+from t2s.sparse_repr.tensors.coordinates import chosen, real_values
 from t2s.sparse_repr.tensors.foreign import check_masked, coordinates_of, is_scipy, library
 from t2s.sparse_repr.tensors.tensor import (
     SparseTensor,
     as_stored,
-    from_coordinates,
+    from_columns,
     from_dense,
     from_entries,
     from_levels,
@@ -53,11 +51,9 @@ def filled_tensor(made: SparseTensor, fill: float | int, *, as_array: bool) -> S
         values = made.values.astype(np.float64)
         made = as_stored(made.shape, made.format, made.levels, values, fill=made.fill)
     if not as_array and any(level.full for level in made.format.elements.levels[-1:]):
-        table, values = made.coordinates()
-        is_entry = values != made.fill
-        return from_coordinates(
-            table[is_entry], values[is_entry], made.shape, made.format, fill=fill
-        )
+        columns, values = made.columns()
+        columns, values = chosen(values != made.fill, columns, values)
+        return from_columns(columns, values, made.shape, made.format, fill=fill)
     return as_stored(made.shape, made.format, made.levels, made.values, fill=fill)
 
 
@@ -118,8 +114,8 @@ def to_scipy(value: SparseTensor) -> Any:
         make = sparse.csr_array if value.format == csr else sparse.csc_array
         arrays = value.levels[1]
         return make((value.values, arrays["crd"], arrays["pos"]), shape=value.shape)
-    table, values = value.coordinates()
-    return sparse.coo_array((values, tuple(table.T)), shape=value.shape)
+    columns, values = value.columns()
+    return sparse.coo_array((values, columns), shape=value.shape)
 
 
 def to_pydata(value: SparseTensor) -> Any:

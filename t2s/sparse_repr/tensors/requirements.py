@@ -82,15 +82,13 @@ def check_levels(
             location=user_location(),
             given=f"the arrays of {len(levels)}",
         )
-    parents = np.zeros(1, np.int64)
     count = 1
     for number, (level, arrays, extent) in enumerate(
         zip(format.levels, levels, extents, strict=True)
     ):
         _check_arrays(format, number, arrays, count, extent)
-        count = level.positions(arrays, count, extent)
-        _check_coordinates(format, number, arrays, parents, extent, increasing)
-        parents = np.arange(count)
+        above, count = count, level.positions(arrays, count, extent)
+        _check_coordinates(format, number, arrays, above, extent, increasing)
     count *= format.lanes
     if np.ndim(values) != 1 or len(values) != count:
         raise UserError(
@@ -137,14 +135,14 @@ def _check_coordinates(
     format: Format,
     number: int,
     arrays: Arrays,
-    parents: Array,
+    above: int,
     extent: int,
     increasing: bool,
 ) -> None:
     level = format.levels[number]
     if level.full:
         return
-    unpacked = level.unpack(arrays, parents, extent)
+    unpacked = level.unpack(arrays, np.arange(above), extent)
     crd, same = unpacked.coordinates, unpacked.parents[1:] == unpacked.parents[:-1]
     if len(crd) and (crd.min() < 0 or crd.max() >= extent):
         raise UserError(
@@ -163,6 +161,6 @@ def _check_coordinates(
             location=user_location(),
             expected="coordinates that increase within a fiber",
             given=f"{crd[where + 1]} after {crd[where]} in the fiber of position "
-            f"{parents[unpacked.parents[where]]}",
+            f"{unpacked.parents[where]}",
             hint="make the tensor with t2s.sparse.from_coordinates, which sorts",
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,18 +13,22 @@ from numpy.typing import DTypeLike
 from t2s.core.display import CardPart, NotebookCard, NotebookDisplay, Preformatted, Table
 from t2s.core.errors import UserError
 from t2s.core.location import user_location
-from t2s.sparse_repr.formats import Format, as_format, checked_shape, csf
+from t2s.sparse_repr.formats import Format, Part, as_format, checked_shape, csf
 from t2s.sparse_repr.levels import Array, Arrays, Level, PackingError
 from t2s.sparse_repr.tensors.coordinates import (
     Coordinates,
     HasEntries,
     check_positions,
+    chosen,
     first_repeat,
     in_order,
     indices,
+    inside,
     plain_array,
     real_values,
+    rises,
     sorted_entries,
+    stacked,
     summed,
 )
 from t2s.sparse_repr.tensors.matrix_chart import MOST_VALUES, entries_chart
@@ -128,37 +132,40 @@ class SparseTensor(HasEntries, NotebookDisplay):
 
         In the order in which they are stored; dense levels and blocks store zeros too.
         """
-        if self.format.block:
-            return self._by_element.coordinates()
-        table, positions = self._positions()
-        inside = (table < np.array(self.shape, np.int64)).all(axis=1)
-        return table[inside], self.values[positions[inside]]
+        columns, values = self.columns()
+        return stacked(columns, len(values)), values
 
-    def _positions(self) -> tuple[Array, Array]:
+    def columns(self) -> tuple[tuple[Array, ...], Array]:
+        """Like ``coordinates()``, with an array for each mode."""
+        if self.format.block:
+            return self._by_element.columns()
+        columns, positions = self._positions()
+        if not self.format.plain:
+            columns, positions = chosen(inside(columns, self.shape), columns, positions)
+        return columns, self.values[positions]
+
+    def _positions(self) -> tuple[tuple[Array, ...], Array]:
         """Coordinates and positions of all values, also of those beyond the end of a mode."""
-        owner = np.zeros(1, np.int64)
         positions = np.zeros(1, np.int64)
         columns: list[Array] = []
         for level, arrays, extent in zip(
             self.format.levels, self.levels, self.extents, strict=True
         ):
             unpacked = level.unpack(arrays, positions, extent)
-            columns = [column[unpacked.parents] for column in columns]
+            for number, column in enumerate(columns):
+                columns[number] = column[unpacked.parents]
             columns.append(np.asarray(unpacked.coordinates, np.int64))
-            owner, positions = owner[unpacked.parents], unpacked.positions
-        modes = _modes(columns, self.format, len(positions))
-        table = np.stack(modes, axis=1) if modes else np.zeros((len(positions), 0), np.int64)
-        return table, positions
+            positions = unpacked.positions
+        return whole_modes(zip(self.format.parts, columns, strict=True)), positions
 
     def with_padding(self) -> SparseTensor:
         """The tensor with ``fill`` in the parts of its blocks that are beyond the end of a mode."""
         block = self.format.block
         if not block or not any(n % size for n, size in zip(self.shape, block, strict=True)):
             return self
-        table, positions = self._by_element._positions()
-        beyond = positions[(table >= np.array(self.shape, np.int64)).any(axis=1)]
+        columns, positions = self._by_element._positions()
         values = self.values.copy()
-        values[beyond] = self.fill
+        values[positions[~inside(columns, self.shape)]] = self.fill
         return as_stored(self.shape, self.format, self.levels, values, fill=self.fill)
 
     @property
@@ -170,31 +177,29 @@ class SparseTensor(HasEntries, NotebookDisplay):
 
     def entries(self) -> Coordinates:
         """Entries in order, without values due to dense levels."""
-        table, values = self._entries_as_stored()
-        return in_order(self.shape, tuple(table.T), values)
+        return in_order(self.shape, *self._entries_as_stored())
 
-    def _entries_as_stored(self) -> tuple[Array, Array]:
-        """``coordinates()`` without zeros due to dense levels."""
-        table, values = self.coordinates()
+    def _entries_as_stored(self) -> tuple[tuple[Array, ...], Array]:
+        """``columns()`` without zeros due to dense levels."""
+        columns, values = self.columns()
         if any(level.full for level in self.format.elements.levels[-1:]):
-            is_entry = values != self.fill
-            table, values = table[is_entry], values[is_entry]
-        return table, values
+            return chosen(values != self.fill, columns, values)
+        return columns, values
 
     def to_dense(self) -> Array:
         """The tensor as a numpy array."""
-        table, values = self.coordinates()
+        columns, values = self.columns()
         if not self.shape:
             return values.reshape(())
         check_positions(math.prod(self.shape), "dense")
         result = np.full(self.shape, self.fill, self.dtype)
         if all(level.unique for level in self.format.levels):
-            result[tuple(table.T)] = values
+            result[columns] = values
         elif self.fill != 0:
-            stored = values != self.fill
-            result[tuple(table[stored].T)] = values[stored]
+            columns, values = chosen(values != self.fill, columns, values)
+            result[columns] = values
         else:  # the runs below a repeated coordinate form one fiber
-            np.add.at(result, tuple(table.T), values)
+            np.add.at(result, columns, values)
         return result
 
     def todense(self) -> Array:
@@ -216,8 +221,8 @@ class SparseTensor(HasEntries, NotebookDisplay):
         if self.format.is_array and format.is_array and format.order == len(self.shape):
             values = in_order_of(format.modes, self)
             return as_stored(self.shape, format, self.levels, values, fill=self.fill)
-        table, values = self._entries_as_stored()
-        return from_coordinates(table, values, self.shape, format, fill=self.fill)
+        columns, values = self._entries_as_stored()
+        return from_columns(columns, values, self.shape, format, fill=self.fill)
 
     @property
     def table(self) -> Table:
@@ -341,40 +346,59 @@ def from_coordinates(
     table = coordinate_table(coordinates, len(data), len(shape))
     _check_format(shape, format)
     _check_inside(table, shape)
-    keys, data = sorted_entries(_keys(tuple(table.T), format.elements), data)
-    if not sum_duplicates:
-        _check_twice(keys, data, shape, format.elements)
-    return _packed(*summed(keys, data), shape, format, fill)
+    columns = tuple(table.T)
+    return from_columns(columns, data, shape, format, sum_duplicates=sum_duplicates, fill=fill)
+
+
+def from_columns(
+    columns: Sequence[Array],
+    values: Array,
+    shape: Sequence[int],
+    format: Format,
+    *,
+    sum_duplicates: bool = False,
+    fill: float | int = 0,
+) -> SparseTensor:
+    """Like ``from_coordinates``, of arrays for each mode that are known to be in its shape."""
+    _check_format(shape, format)
+    keys = _keys(columns, format.elements)
+    if not rises(keys, len(values)):
+        keys, values = sorted_entries(keys, values)
+        if not sum_duplicates:
+            _check_twice(keys, values, format.elements)
+        keys, values = summed(keys, values)
+    return _packed(keys, values, shape, format, fill)
 
 
 def from_entries(found: Coordinates, format: Format, *, fill: float | int = 0) -> SparseTensor:
     """A tensor of entries that are known to be in its shape."""
-    shape, values = checked_shape(found.shape), real_values(found.values)
-    _check_format(shape, format)
-    keys, values = sorted_entries(_keys(found.modes, format.elements), values)
-    return _packed(keys, values, shape, format, fill)
+    values = real_values(found.values)
+    return from_columns(found.modes, values, checked_shape(found.shape), format, fill=fill)
 
 
 def _keys(modes: Sequence[Array], format: Format) -> tuple[Array, ...]:
     """The part of the coordinates that every level stores."""
-    keys: list[Array] = []
-    for part in format.parts:
-        key = np.ascontiguousarray(modes[part.mode], np.int64)
-        key = key if part.divisor == 1 else key // part.divisor
-        keys.append(key if part.modulus is None else key % part.modulus)
-    return tuple(keys)
+    return tuple(part_of(modes, part) for part in format.parts)
 
 
-def _modes(keys: Sequence[Array], format: Format, count: int) -> list[Array]:
-    """Coordinates from the parts that levels store: the inverse of ``_keys``."""
-    modes = [np.zeros(count, np.int64) for _ in range(format.order)]
-    for part, key in zip(format.parts, keys, strict=True):
-        modes[part.mode] += key * part.divisor
-    return modes
+def part_of(modes: Sequence[Array], part: Part) -> Array:
+    """The part of the coordinates of one mode, which ``modes`` has an array for each of."""
+    column = np.ascontiguousarray(modes[part.mode], np.int64)
+    column = column if part.divisor == 1 else column // part.divisor
+    return column if part.modulus is None else column % part.modulus
+
+
+def whole_modes(parts: Iterable[tuple[Part, Array]]) -> tuple[Array, ...]:
+    """The coordinates of all modes from their parts: the inverse of ``part_of``."""
+    modes: dict[int, Array] = {}
+    for part, key in parts:
+        scaled = key if part.divisor == 1 else key * part.divisor
+        modes[part.mode] = modes[part.mode] + scaled if part.mode in modes else scaled
+    return tuple(modes[mode] for mode in sorted(modes))
 
 
 def _packed(
-    keys: Sequence[Array], data: Array, shape: tuple[int, ...], format: Format, fill: float | int
+    keys: Sequence[Array], data: Array, shape: Sequence[int], format: Format, fill: float | int
 ) -> SparseTensor:
     """The tensor of unique entries in the order of their levels, and then of those in blocks."""
     packed, positions, count = _pack_levels(keys, len(data), shape, format.elements)
@@ -413,14 +437,13 @@ def misfit(format: Format, level: Level, error: PackingError) -> UserError:
     )
 
 
-def _check_twice(
-    keys: tuple[Array, ...], data: Array, shape: tuple[int, ...], format: Format
-) -> None:
+def _check_twice(keys: tuple[Array, ...], data: Array, format: Format) -> None:
     """Refuse duplicates among sorted entries."""
     where = first_repeat(keys, len(data))
     if where is None:
         return
-    row = np.array([mode[where] for mode in _modes(keys, format, len(data))], np.int64)
+    modes = whole_modes(zip(format.parts, keys, strict=True))
+    row = np.array([mode[where] for mode in modes], np.int64)
     raise UserError(
         f"the coordinate {_show(row)} is there twice",
         location=user_location(),
@@ -452,9 +475,9 @@ def _check_format(shape: Sequence[int], format: Format) -> None:
 
 
 def _check_inside(table: Array, shape: Sequence[int]) -> None:
-    outside = ((table < 0) | (table >= np.array(shape, np.int64))).any(axis=1)
-    if outside.any():
-        row = table[int(np.flatnonzero(outside)[0])]
+    known = inside(table.T, shape) if shape else np.ones(len(table), bool)
+    if not known.all():
+        row = table[int(np.flatnonzero(~known)[0])]
         raise UserError(
             f"the coordinate {_show(row)} lies outside of the tensor",
             location=user_location(),

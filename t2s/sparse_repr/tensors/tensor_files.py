@@ -66,8 +66,8 @@ def write(path: str | Path, value: SparseTensor) -> None:
 
 def _content(path: Path, value: SparseTensor, location: SourceLocation) -> bytes:
     if path.suffix == ".mtx" and value.order == 2:
-        table, values = value.coordinates()
-        entries = Coordinates(shape=value.shape, modes=tuple(table.T), values=values)
+        columns, values = value.columns()
+        entries = Coordinates(shape=value.shape, modes=columns, values=values)
         return market_text(entries, "the tensor to write")
     if path.suffix == ".tns":
         table, values = value.coordinates()
