@@ -37,9 +37,7 @@ def measured(point: Point | Lanes) -> int:
         program = attention(point.rows, point.heads)
         return program.cycles(inputs_of_attention(GPT, mask(GPT.sequence, 64, KEPT[64])))
     program = fused(point.model, point.fusion)
-    operands = _inputs(point.model, point.data)
-    # a limit far above what runs, since a block makes at most 2**30 firings without
-    return copies(point.model) * program.simulate(operands, max_cycles=1 << 40).cycles
+    return copies(point.model) * program.simulate(_inputs(point.model, point.data)).cycles
 
 
 @lru_cache(maxsize=1)

@@ -531,6 +531,7 @@ class AssignmentDesign(Design):
                 scalars={},
                 before=before,
                 extents=_extents(graph, binding),
+                ends=True,  # loops over what tensors store
             )
             results.append(result)
             before += _cycles_of(result)

@@ -40,7 +40,8 @@ class Stage:
 
     ``reasons`` maps (node, loop) to a directive, if the front end knows it; ``explain`` adds lines
     to the summary of a result.  ``before`` are the cycles of the graphs that ran before.
-    ``extents`` are, for arrays of coordinates, what all of these are less than.
+    ``extents`` are, for arrays of coordinates, what all of these are less than.  ``ends``: it is
+    known to, however long it takes.
     """
 
     graph: Graph
@@ -50,6 +51,7 @@ class Stage:
     explain: Callable[[SimResult], tuple[tuple[str, str], ...]] | None = None
     before: int = 0
     extents: Mapping[str, int] = field(default_factory=dict)
+    ends: bool = False
 
 
 class StageResult(Protocol):

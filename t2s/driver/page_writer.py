@@ -31,6 +31,7 @@ class StageContext:
     """
 
     graph: Graph
+    ends: bool
     reasons: Mapping[tuple[str, str], LoopReason]
     explain: Callable[[SimResult], tuple[tuple[str, str], ...]] | None
     ablation: Callable[[Any, SimResult], tuple[AblationStep, ...]]

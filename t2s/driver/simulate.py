@@ -311,7 +311,11 @@ def _check_chip(kernel: ChipKernel, device: str | Device, stalls: RandomStalls |
 def context_of(stage: Stage) -> StageContext:
     """The context that a stage adds to the results of its runs."""
     return StageContext(
-        graph=stage.graph, reasons=stage.reasons, explain=stage.explain, ablation=_ablation
+        graph=stage.graph,
+        ends=stage.ends,
+        reasons=stage.reasons,
+        explain=stage.explain,
+        ablation=_ablation,
     )
 
 

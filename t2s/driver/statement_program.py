@@ -261,13 +261,23 @@ class Program(CompiledProgram, NotebookDisplay):
         type: Type | None = None,
         device: str | Device = "ideal",
         memory: str | Dram | None = None,
+        max_cycles: int | None = None,
+        progress: bool | None = None,
+        stalls: RandomStalls | None = None,
         capacity: int = UNBOUNDED,
         latency: int = 1,
         balance: bool = True,
     ) -> int:
-        """The cycles of all graphs, one after the other."""
-        design = self.design(type=type, capacity=capacity, latency=latency, balance=balance)
-        return cycles(design, inputs, device=device, memory=memory)
+        """The cycles of all graphs, one after the other; see ``t2s.cycles``."""
+        return cycles(
+            self.design(type=type, capacity=capacity, latency=latency, balance=balance),
+            inputs,
+            device=device,
+            memory=memory,
+            max_cycles=max_cycles,
+            progress=progress,
+            stalls=stalls,
+        )
 
     def simulate(
         self,

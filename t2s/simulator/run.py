@@ -31,6 +31,8 @@ from t2s.simulator.report.result import SimResult
 class GraphContext:
     """The ``RunContext`` of a bare graph, which can only run again."""
 
+    ends: bool = False
+
     def rerun(
         self, program: SimProgram, engine: str, limits: Limits, observer: Observer | None
     ) -> SimResult:

@@ -14,6 +14,7 @@ import t2s
 from t2s import sparse
 from t2s.errors import UserError
 from t2s.sparse import Kernel, Schedule, Tensor, parse
+from t2s.sparse_repr.tensors import requirements
 from tests.errors.refusal import refused
 
 
@@ -80,6 +81,21 @@ def test_coordinates_that_are_not_sorted() -> None:
           hint:     make the tensor with t2s.sparse.from_coordinates, which sorts
     """):
         sparse.from_levels((2, 2), sparse.csr, levels, matrix.data)
+
+
+def test_coordinates_that_are_not_sorted_behind_many_that_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(requirements, "_CHECKED_AT_ONCE", 8)
+    coordinates = np.tile(np.arange(4), 5)
+    levels = ({}, {"pos": np.arange(0, 21, 4), "crd": coordinates})
+    sparse.from_levels((5, 4), sparse.csr, levels, np.ones(20))
+    coordinates[14:16] = 3, 2
+    with pytest.raises(UserError, match="given:    2 after 3 in the fiber of position 3"):
+        sparse.from_levels((5, 4), sparse.csr, levels, np.ones(20))
+    coordinates[14:16] = 2, 4
+    with pytest.raises(UserError, match="given:    0 to 4"):
+        sparse.from_levels((5, 4), sparse.csr, levels, np.ones(20))
 
 
 def test_segments_that_do_not_fit() -> None:

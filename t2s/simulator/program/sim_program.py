@@ -146,7 +146,11 @@ class ChannelTiming:
 
 
 class RunContext(Protocol):
-    """The part of a ``SimResult`` that depends on its design, provided by the caller of the run."""
+    """What the caller of a run knows of its design, and what of a ``SimResult`` depends on it."""
+
+    @property
+    def ends(self) -> bool:
+        """Whether all machines are known to end, so that a run may be as long as it likes."""
 
     def rerun(
         self, program: SimProgram, engine: str, limits: Limits, observer: Observer | None

@@ -36,7 +36,7 @@ from t2s.simulator.memory.machine_accesses import (
 from t2s.simulator.program.codes import Codes, counts_of
 from t2s.simulator.program.sim_program import SimProgram
 from t2s.simulator.program.trace import Trace
-from t2s.simulator.report.counters import Counts
+from t2s.simulator.report.counters import FOREVER, Counts
 from t2s.simulator.values.emit_frame import FAULTED
 from t2s.simulator.values.emit_node import emit_program
 from t2s.simulator.values.layout import (
@@ -168,7 +168,12 @@ _MOST_KEPT_BYTES = 1 << 27
 
 
 class Consumer(Protocol):
-    """Takes traces while they become longer, so that they need not be kept."""
+    """Takes traces while they become longer, so that they need not be kept.
+
+    ``ends``: all machines do, however long they take.
+    """
+
+    ends: bool
 
     @property
     def most_kept(self) -> int | None:
@@ -319,7 +324,7 @@ def stream_values(
     done = all(reader.waits_for_ever(name) for name in state.unfinished())
     if consumer is not None and run.counted:
         run.give(consumer)
-    traces = reader.traces(most_firings, run.counted)
+    traces = reader.traces(run.may_be_endless, run.counted)
     refused = any(trace.refuses for trace in traces.values())
     values = StreamValues(
         outputs=outputs_of(graph, run.results()) if done else None,
@@ -347,6 +352,7 @@ class _Running:
     total: firings so far.
     is_trial: whether it may turn out that bursts are faster.
     counted: how often each code came in the traces that were given away, by machine and place.
+    may_be_endless: whether a machine that makes ``MOST_FIRINGS`` is taken for one without an end.
     """
 
     def __init__(
@@ -369,9 +375,9 @@ class _Running:
         self.total, self._fired, self.is_trial = 0, 0, not bursting
         self.counted: dict[tuple[str, int], Counts] = {}
         self._traces = [memory.traces for memory in self.state.machines.values()]
+        self.may_be_endless = most_firings is None
         if most_firings is not None:
-            for traces in self._traces:
-                traces.limit(most_firings)
+            self._limit(most_firings)
         sections = [self.layout.trace(name) for name in self.state.machines]
         places = np.array([section.shape[0] for section in sections], np.int64)
         self._owner = np.repeat(np.arange(len(places)), places)
@@ -416,7 +422,14 @@ class _Running:
             counts = counts_of(given.parts, given.bits)
             self.counted[name, place] = self.counted.get((name, place), 0) + counts
             self.state.machines[name].traces.drop(place)
+        if self.may_be_endless and consumer.ends:
+            self.may_be_endless = False
+            self._limit(FOREVER)
         return True
+
+    def _limit(self, firings: int) -> None:
+        for traces in self._traces:
+            traces.limit(firings)
 
     def worth_bursts(self) -> frozenset[str]:
         """The machines whose rules repeat for long and can burst, if they matter; asked once."""
@@ -469,7 +482,7 @@ class _Reader:
     state: RunState
 
     def traces(
-        self, most_firings: int | None, counted: Mapping[tuple[str, int], Counts]
+        self, may_be_endless: bool, counted: Mapping[tuple[str, int], Counts]
     ) -> dict[tuple[str, int], MachineTrace]:
         """The traces of all machines; of those that were given away the counts of their codes."""
         traces: dict[tuple[str, int], MachineTrace] = {}
@@ -482,7 +495,7 @@ class _Reader:
                     counts = counted[node.name, place]
                     codes = replace(codes, parts=(), firings=int(counts.sum()), counted=counts)
                 needs = points[wait] if wait >= 0 and status != FINISHED else ()
-                if len(codes) == MOST_FIRINGS and status != FINISHED and most_firings is None:
+                if may_be_endless and len(codes) == MOST_FIRINGS and status != FINISHED:
                     raise _endless(node, place)
                 traces[node.name, place] = MachineTrace(
                     codes=codes,
@@ -576,10 +589,10 @@ class _Reader:
 
 def _endless(node: Machine, place: int) -> UserError:
     return UserError(
-        f"{node.name!r} does not end",
+        f"{node.name!r} has not ended after {MOST_FIRINGS} firings",
         location=node.location,
-        expected=f"at most {MOST_FIRINGS} firings of one machine",
-        given=f"as many firings of machine {place} without an end",
+        expected="a machine that ends, or max_cycles",
+        given=f"machine {place}, which goes on",
         hint="set max_cycles to see what it does, or to more cycles than it takes",
     )
 

@@ -19,6 +19,9 @@ from t2s.sparse_repr.tensors.coordinates import plain_array
 MOST_COORDINATE = 2**63 - 1
 """Coordinates are int64."""
 
+_CHECKED_AT_ONCE = 1 << 22
+"""Coordinates that are checked at once, so that a check needs no memory of their size."""
+
 
 def coordinate_table(coordinates: Any, count: int, order: int) -> Array:
     """The coordinates as rows of integers."""
@@ -88,7 +91,11 @@ def check_levels(
     ):
         _check_arrays(format, number, arrays, count, extent)
         above, count = count, level.positions(arrays, count, extent)
-        _check_coordinates(format, number, arrays, above, extent, increasing)
+        if not level.full:
+            step = max(1, above * _CHECKED_AT_ONCE // max(1, count))
+            for first in range(0, above, step):
+                parents = np.arange(first, min(above, first + step))
+                _check_coordinates(format, number, arrays, parents, extent, increasing)
     count *= format.lanes
     if np.ndim(values) != 1 or len(values) != count:
         raise UserError(
@@ -135,14 +142,13 @@ def _check_coordinates(
     format: Format,
     number: int,
     arrays: Arrays,
-    above: int,
+    parents: Array,
     extent: int,
     increasing: bool,
 ) -> None:
+    """Check the coordinates in the fibers of some parents."""
     level = format.levels[number]
-    if level.full:
-        return
-    unpacked = level.unpack(arrays, np.arange(above), extent)
+    unpacked = level.unpack(arrays, parents, extent)
     crd, same = unpacked.coordinates, unpacked.parents[1:] == unpacked.parents[:-1]
     if len(crd) and (crd.min() < 0 or crd.max() >= extent):
         raise UserError(
@@ -161,6 +167,6 @@ def _check_coordinates(
             location=user_location(),
             expected="coordinates that increase within a fiber",
             given=f"{crd[where + 1]} after {crd[where]} in the fiber of position "
-            f"{unpacked.parents[where]}",
+            f"{parents[unpacked.parents[where]]}",
             hint="make the tensor with t2s.sparse.from_coordinates, which sorts",
         )

@@ -117,6 +117,26 @@ def test_a_trace_in_windows_says_what_the_whole_one_says(
     assert not_kept >= len(names)
 
 
+@pytest.mark.parametrize("long", [0, 1 << 62], ids=["in bursts", "one by one"])
+def test_blocks_of_statements_end_however_often_they_fire(
+    short: None, monkeypatch: pytest.MonkeyPatch, long: int
+) -> None:
+    monkeypatch.setattr(machine_values, "_LONG", long)
+    (expected,) = stages("gather")
+    for module in machine_traces, machine_values:
+        monkeypatch.setattr(module, "MOST_FIRINGS", 1 << 18)
+    assert expected.cycles > 1 << 18
+    (found,) = stages("gather")
+    assert found.cycles == expected.cycles
+    for name, values in expected.outputs.items():
+        assert found.outputs[name].tobytes() == values.tobytes()
+    with pytest.raises(UserError, match="has not ended after 262144 firings") as caught:
+        simulate(one_too_few(300_000), {})
+    assert "max_cycles" in str(caught.value)
+    with pytest.raises(DeadlockError):
+        simulate(one_too_few(300_000), {}, max_cycles=1 << 40)
+
+
 def test_the_words_of_a_run_that_is_not_kept_are_counted(short: None) -> None:
     design, inputs = RUNS["gather"]
     result = design.simulate(inputs)
