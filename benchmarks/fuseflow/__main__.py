@@ -10,7 +10,6 @@ import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import ExitStack
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -26,9 +25,6 @@ MOST = 2e11
 
 FAST = 3e8
 """The same for ``--fast``."""
-
-LARGEST = "MAG"
-"""The graph whose programs take up to 14 GB."""
 
 HEAD = """# Models of FuseFlow
 
@@ -122,17 +118,9 @@ def main() -> None:
 
 
 def results(wanted: Sequence[Point | Lanes], jobs: int) -> Iterator[Result]:
-    """What ``run`` returns, so many points at a time.
-
-    Points of the largest graph run one after the other: two of them would take most of the memory.
-    """
-    spawn = get_context("spawn")
-    with ProcessPoolExecutor(max(1, jobs - 1), spawn) as others, ExitStack() as stack:
-        largest = stack.enter_context(ProcessPoolExecutor(1, spawn)) if jobs > 1 else others
-        runs = [
-            (largest if isinstance(p, Point) and p.data == LARGEST else others).submit(run, p)
-            for p in wanted
-        ]
+    """What ``run`` returns, so many points at a time."""
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as processes:
+        runs = [processes.submit(run, point) for point in wanted]
         for done in as_completed(runs):
             yield done.result()
 

@@ -197,10 +197,9 @@ def _exchanged(pairs: Counts, nodes: int, generator: np.random.Generator) -> Cou
         new = np.concatenate(
             [np.stack([one[:, 0], other[:, 1]], 1), np.stack([other[:, 0], one[:, 1]], 1)]
         )
-        keys = _keys(new, nodes)
-        good = (new[:, 0] != new[:, 1]) & ~np.isin(keys, _keys(pairs, nodes))
+        keys = np.concatenate([_keys(pairs, nodes), _keys(new, nodes)])
         _, where, times = np.unique(keys, return_inverse=True, return_counts=True)
-        good &= times[where] == 1
+        good = (new[:, 0] != new[:, 1]) & (times[where[len(pairs) :]] == 1)
         both = good[:half] & good[half:]
         swapped = np.flatnonzero(both)
         pairs[swapped], pairs[half + swapped] = new[swapped], new[half + swapped]
