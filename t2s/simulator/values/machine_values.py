@@ -453,7 +453,13 @@ class _Running:
             or (firings[n] < _FEW and (n not in rows or rows[n].scanner.is_dense))
         )
         bursting = _spans(self._graph, long).bursts.keys()
-        gaining = [n for n in bursting if repeats[n] > (_LONGEST if n in rows else _LONGER)]
+        # where a receiver takes tokens one by one, a burst of them is only taken apart again
+        gaining = [
+            n
+            for n in bursting
+            if repeats[n] > (_LONGEST if n in rows else _LONGER)
+            and {c.sink for c in self._graph.outputs_of(n)} & traces.keys() <= bursting
+        ]
         worth = _SHARE * sum(firings[name] for name in gaining) > self.total
         return frozenset(bursting) if worth else frozenset()
 

@@ -15,7 +15,7 @@ from t2s.core.types import INT32, Float
 from t2s.errors import CycleLimitError, ProtocolError
 from t2s.simulator.report.result import SimResult
 from t2s.simulator.run import simulate
-from t2s.simulator.values import emit_machine
+from t2s.simulator.values import emit_machine, machine_values
 from t2s.simulator.values.spans import Carried, spans_of
 from t2s.sparse_repr.streams import Streams
 
@@ -118,6 +118,31 @@ def test_equal_coordinates_are_joined_in_bursts() -> None:
 def test_bursts_that_begin_during_a_run(after: int) -> None:
     case = gathered(300)
     same(run(*case, after=after), run(*case, after=ONE_BY_ONE))
+
+
+@pytest.mark.parametrize(
+    ("text", "schedule", "worth"),
+    [("A(i,k)*X(k,j)", "reorder(i,k,j)", True), ("A(i,j)+x(j)", "", False)],
+)
+def test_bursts_are_chosen_where_their_tokens_stay_together(
+    text: str, schedule: str, worth: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A union takes tokens one by one, so that scanners of long rows gain nothing before it."""
+    chosen: list[frozenset[str]] = []
+    ask = machine_values._Running.worth_bursts
+
+    def asked(running: machine_values._Running) -> frozenset[str]:
+        chosen.append(ask(running))
+        return chosen[-1]
+
+    monkeypatch.setattr(machine_values._Running, "worth_bursts", asked)
+    generator = np.random.default_rng(0)
+    dense = {"A": (90, 90), "X": (90, 90), "x": (90,)}
+    inputs = {name: generator.random(shape) for name, shape in dense.items() if name in text}
+    kernel = sparse.compile(sparse.parse(f"Y(i,j) = {text}", {}), schedule)
+    with bursts(after=50_000):
+        kernel.simulate(inputs)
+    assert [bool(machines) for machines in chosen] == [worth]
 
 
 def test_long_runs_are_several_words_of_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
