@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from t2s.core.ops import Array
 from t2s.graph.nodes import Machine
-from t2s.simulator.values.emit_memory import block_words
+from t2s.simulator.values.emit_block import block_words
 from t2s.simulator.values.layout import ValueLayout, address_of, most_adds
 from t2s.simulator.values.machine_traces import traces_of
 from t2s.simulator.values.sorted_memory import CAPACITY, SIZE, emptied, enlarged, new_block
