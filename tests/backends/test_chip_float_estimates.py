@@ -10,7 +10,7 @@ import t2s
 from benchmarks.chip_estimate_designs import FLOATS, FLOATS_CHECKED
 from benchmarks.chip_estimates import DEVICE, synthesized
 from t2s import Float, Func, ImageParam, Var
-from t2s.backends.verilog.float_cells import float_function, float_module_cells, float_shape
+from t2s.backends.verilog.float_cells import FLOAT_FUNCTIONS, float_module_cells
 from t2s.backends.verilog.float_operators import ADD_REGISTERS, MULTIPLY_REGISTERS
 from t2s.backends.verilog.gates import ONE, ZERO, Gates
 from tests.backends.estimates import error, estimate
@@ -178,8 +178,9 @@ def test_functions(name: str, operands: str, luts: int, carries: int) -> None:
         "0": lambda: [ZERO] * 32,
         "c": lambda: [0x3DCCCCCD >> at & 1 for at in range(32)],
     }
-    result, measured = float_function(gates, name, [word[kind]() for kind in operands])
-    assert len(result) == float_shape(name)
+    function = FLOAT_FUNCTIONS[name]
+    result, measured = function.apply(gates, [word[kind]() for kind in operands])
+    assert len(result) == function.bits
     tables, cells = gates.tables(result)
     assert measured + 0.9 * tables == pytest.approx(luts, abs=11)
     assert cells == carries
@@ -188,7 +189,7 @@ def test_functions(name: str, operands: str, luts: int, carries: int) -> None:
 def test_a_widened_number_keeps_its_zeros() -> None:
     gates = Gates(shortest_chain=5)
     half = gates.incoming(16)
-    widened, luts = float_function(gates, "widen", [half])
+    widened, luts = FLOAT_FUNCTIONS["widen"].apply(gates, [half])
     assert (widened, luts) == ([ZERO] * 16 + half, 0)
-    negated, _ = float_function(gates, "negate", [widened])
+    negated, _ = FLOAT_FUNCTIONS["negate"].apply(gates, [widened])
     assert negated == [*widened[:-1], widened[-1] ^ 1]

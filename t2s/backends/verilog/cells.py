@@ -26,10 +26,10 @@ from t2s.backends.text.expressions import (
 )
 from t2s.backends.verilog import verilog_ast as ast
 from t2s.backends.verilog.float_cells import (
+    FLOAT_FUNCTIONS,
     NS_OF_FUNCTION,
-    float_function,
+    FloatFunction,
     float_module_cells,
-    float_shape,
 )
 from t2s.backends.verilog.gates import ONE, ZERO, Gates, Literals, significant
 from t2s.backends.verilog.reductions import levels_of
@@ -436,9 +436,8 @@ class ModuleCells:
                 found = _FUNCTION.fullmatch(function)
                 if found:
                     return int(found[3]), found[2] == "s"
-                found = _FLOAT_FUNCTION.fullmatch(function)
-                if found:
-                    return float_shape(found[1]), False
+                if (of_floats := _float_function(function)) is not None:
+                    return of_floats.bits, False
         raise NotCounted(getattr(expression, "function", expression.__class__.__name__))
 
     def _together(self, left: TargetExpression, right: TargetExpression) -> tuple[int, bool]:
@@ -601,10 +600,9 @@ class ModuleCells:
                 found_function = _FUNCTION.fullmatch(function)
                 if found_function:
                     return self._called(found_function[1], arguments, width, signed)[:needed]
-                found_function = _FLOAT_FUNCTION.fullmatch(function)
-                if found_function:
+                if (of_floats := _float_function(function)) is not None:
                     words = [self.bits(argument) for argument in arguments]
-                    result, luts = float_function(self.gates, found_function[1], words)
+                    result, luts = of_floats.apply(self.gates, words)
                     if luts:
                         self.measured += Logic(luts=luts)
                         self.slowest = max(self.slowest, NS_OF_FUNCTION)
@@ -700,6 +698,12 @@ def _written(statements: Iterable[TargetStatement]) -> list[str]:
             case ast.UnrolledFor(body=body):
                 found.update(dict.fromkeys(_written(body)))
     return list(found)
+
+
+def _float_function(called: str) -> FloatFunction | None:
+    """The function of floats that is called, if it is one."""
+    found = _FLOAT_FUNCTION.fullmatch(called)
+    return FLOAT_FUNCTIONS.get(found[1]) if found else None
 
 
 def _extended(word: Literals, width: int, signed: bool) -> Literals:

@@ -8,8 +8,9 @@ bfloat16: its lower half is zero.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 
 from t2s.backends.verilog.gates import ONE, ZERO, Gates, Literals
@@ -140,49 +141,94 @@ def float_module_cells(
     )
 
 
-def float_shape(name: str) -> int:
-    """The bits of the result of a function."""
-    if name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"):
-        return 1
-    return _HALF if name == "round" else _WORD
+Applied = tuple[Literals, int]
+"""What a function of words is, and the LUTs that it takes besides those of the gates."""
 
 
-def float_function(gates: Gates, name: str, words: Sequence[Literals]) -> tuple[Literals, int]:
-    """What a function of words is, and the LUTs that it takes besides those of the gates."""
-    match name, words:
-        case "widen", [word]:
-            return [ZERO] * _HALF + word, 0
-        case "negate", [word]:
-            return [*word[:-1], word[-1] ^ 1], 0
-        case "absolute", [word]:
-            return [*word[:-1], ZERO], 0
-        case "round", [word]:
-            if _narrow(word):
-                return word[_HALF:], 0
-            return _by_chain(gates, words, _ROUNDED.carry_cells, _HALF), _ROUNDED.luts
-        case ("minimum" | "maximum", [left, right]):
-            smaller = (right, left) if name == "minimum" else (left, right)
-            (chosen,), luts = _ordered(gates, words, _order_cells(*smaller, equal=False))
-            if not (_constant(left) or _constant(right) or (_narrow(left) and _narrow(right))):
-                luts += _CHOICE_BY_ORDER
-            pairs = zip(right, left, strict=True)
-            return [gates.choose(chosen, a, b) for a, b in pairs], luts
-        case ("equal" | "not_equal", [left, right]):
-            differs = int(name == "not_equal")
-            if _constant(left) or _constant(right):
-                return [_equal_to_constant(gates, left, right) ^ differs], 0
-            narrow = _narrow(left) and _narrow(right)
-            cells = Logic(luts=24 if narrow else 52, carry_cells=4)
-        case ("less" | "less_equal", [left, right]):
-            cells = _order_cells(left, right, equal=name == "less_equal")
-        case ("greater" | "greater_equal", [left, right]):
-            cells = _order_cells(right, left, equal=name == "greater_equal")
-        case _:
-            raise ValueError(name)
-    return _ordered(gates, words, cells)
+@dataclass(frozen=True, slots=True)
+class FloatFunction:
+    """A function of the library: the bits of its result, and the cells of what it is applied to."""
+
+    bits: int
+    apply: Callable[[Gates, Sequence[Literals]], Applied]
 
 
-def _ordered(gates: Gates, words: Sequence[Literals], cells: Logic) -> tuple[Literals, int]:
+def _widened(gates: Gates, words: Sequence[Literals]) -> Applied:
+    (word,) = words
+    return [ZERO] * _HALF + word, 0
+
+
+def _rounded(gates: Gates, words: Sequence[Literals]) -> Applied:
+    (word,) = words
+    if _narrow(word):
+        return word[_HALF:], 0
+    return _by_chain(gates, words, _ROUNDED.carry_cells, _HALF), _ROUNDED.luts
+
+
+def _negated(gates: Gates, words: Sequence[Literals]) -> Applied:
+    (word,) = words
+    return [*word[:-1], word[-1] ^ 1], 0
+
+
+def _absolute(gates: Gates, words: Sequence[Literals]) -> Applied:
+    (word,) = words
+    return [*word[:-1], ZERO], 0
+
+
+def _least(gates: Gates, words: Sequence[Literals]) -> Applied:
+    left, right = words
+    return _chosen(gates, words, _order_cells(right, left, equal=False))
+
+
+def _greatest(gates: Gates, words: Sequence[Literals]) -> Applied:
+    return _chosen(gates, words, _order_cells(*words, equal=False))
+
+
+def _chosen(gates: Gates, words: Sequence[Literals], order: Logic) -> Applied:
+    """One of two words, by their order."""
+    left, right = words
+    (chosen,), luts = _ordered(gates, words, order)
+    if not (_constant(left) or _constant(right) or (_narrow(left) and _narrow(right))):
+        luts += _CHOICE_BY_ORDER
+    return [gates.choose(chosen, a, b) for a, b in zip(right, left, strict=True)], luts
+
+
+def _equal(gates: Gates, words: Sequence[Literals], differs: int = 0) -> Applied:
+    left, right = words
+    if _constant(left) or _constant(right):
+        return [_equal_to_constant(gates, left, right) ^ differs], 0
+    narrow = _narrow(left) and _narrow(right)
+    return _ordered(gates, words, Logic(luts=24 if narrow else 52, carry_cells=4))
+
+
+def _less(gates: Gates, words: Sequence[Literals], *, equal: bool) -> Applied:
+    return _ordered(gates, words, _order_cells(*words, equal=equal))
+
+
+def _greater(gates: Gates, words: Sequence[Literals], *, equal: bool) -> Applied:
+    return _ordered(gates, words, _order_cells(*reversed(words), equal=equal))
+
+
+FLOAT_FUNCTIONS: Mapping[str, FloatFunction] = MappingProxyType(
+    {
+        "widen": FloatFunction(_WORD, _widened),
+        "round": FloatFunction(_HALF, _rounded),
+        "negate": FloatFunction(_WORD, _negated),
+        "absolute": FloatFunction(_WORD, _absolute),
+        "minimum": FloatFunction(_WORD, _least),
+        "maximum": FloatFunction(_WORD, _greatest),
+        "equal": FloatFunction(1, _equal),
+        "not_equal": FloatFunction(1, partial(_equal, differs=1)),
+        "less": FloatFunction(1, partial(_less, equal=False)),
+        "less_equal": FloatFunction(1, partial(_less, equal=True)),
+        "greater": FloatFunction(1, partial(_greater, equal=False)),
+        "greater_equal": FloatFunction(1, partial(_greater, equal=True)),
+    }
+)
+"""The functions whose cells are known, by name."""
+
+
+def _ordered(gates: Gates, words: Sequence[Literals], cells: Logic) -> Applied:
     """The result of a comparison, and the LUTs that are not gates.
 
     Where a word is computed in the same cycle, synthesis computes some of it twice.
