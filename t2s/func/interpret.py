@@ -34,6 +34,7 @@ from t2s.core.expr import (
     index_names,
     reads,
 )
+from t2s.core.identity_cache import IdentityCache
 from t2s.core.let_binding import is_repetitive
 from t2s.core.ops import Array, apply_operator, cast_value
 from t2s.core.printer import show
@@ -72,7 +73,7 @@ class Interpretation:
     arrays: dict[str, Array]
     scalars: dict[str, Array]
     origins: dict[str, tuple[int, ...]]
-    repetitive: dict[int, bool] = field(default_factory=dict)
+    repetitive: IdentityCache[Expr, bool] = field(default_factory=IdentityCache)
 
     @classmethod
     def of(cls, program: TemporalProgram, values: Mapping[str, Array]) -> Self:
@@ -146,9 +147,7 @@ class Interpretation:
         An explicit stack holds the unfinished nodes, because expressions may be deeper than
         Python's recursion limit.  Values of heavily shared nodes are cached.
         """
-        if id(expr) not in self.repetitive:
-            self.repetitive[id(expr)] = is_repetitive(expr)
-        keeps = self.repetitive[id(expr)]
+        keeps = self.repetitive.get(expr, is_repetitive)
         cache: dict[tuple[int, int], tuple[Any, Array]] = {}
         waiting = [(self._steps(expr, environment, inside), expr, inside)]
         result: Any = None

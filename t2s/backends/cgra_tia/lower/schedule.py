@@ -23,6 +23,7 @@ from t2s.core.expr import (
     simplify,
     substitute,
 )
+from t2s.core.identity_cache import IdentityCache
 from t2s.core.intervals import Interval, interval
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Array
@@ -47,7 +48,7 @@ class PointCache:
     """
 
     def __init__(self) -> None:
-        self._names: dict[int, tuple[Expr, tuple[str, ...]]] = {}
+        self._names = IdentityCache[Expr, list[str]]()
         self._folded: dict[tuple[object, ...], Expr] = {}
         self._made: dict[tuple[object, ...], object] = {}
 
@@ -59,10 +60,8 @@ class PointCache:
 
     def folded(self, expr: Expr, ranges: dict[str, Interval], fixed: dict[str, int]) -> Expr:
         """``fold`` of an expression."""
-        known = self._names.get(id(expr))
-        if known is None:
-            known = self._names[id(expr)] = (expr, tuple(sorted(index_names(expr))))
-        key = (id(expr), *((ranges.get(name), name in fixed) for name in known[1]))
+        names = self._names.get(expr, lambda expr: sorted(index_names(expr)))
+        key = (id(expr), *((ranges.get(name), name in fixed) for name in names))
         if key not in self._folded:
             self._folded[key] = fold(expr, ranges, fixed)
         return self._folded[key]

@@ -34,6 +34,7 @@ from t2s.core.expr import (
     evaluate,
     index_names,
 )
+from t2s.core.identity_cache import IdentityCache
 from t2s.core.ops import Array, Op
 from t2s.core.types import value_range
 from t2s.core.walk import Term, rewrite, walk
@@ -170,7 +171,7 @@ class DigitFrame:
             self._of_loop[digit.loop].append(number)
         self._number = {digit.name: number for number, digit in enumerate(self.digits)}
         self._forms: dict[int, tuple[Expr, Expr, tuple[str, ...]]] = {}
-        self._used: dict[int, tuple[Expr, list[int]]] = {}
+        self._used = IdentityCache[Expr, list[int]]()
         self._values: dict[tuple[int, tuple[int, ...]], tuple[int | None, Array]] = {}
         self._sums: dict[tuple[int, tuple[int, ...]], DigitSum] = {}
         self._products: dict[tuple[int, tuple[int, ...]], Product] = {}
@@ -222,7 +223,7 @@ class DigitFrame:
         return self._values[key]
 
     def _evaluate(self, form: Expr, known: Mapping[str, Array]) -> tuple[int | None, Array]:
-        used = self._digits_in(form)
+        used = self._used.get(form, self._digits_in)
         if len(used) > 1:
             raise Opaque
         environment = dict(known)
@@ -262,17 +263,15 @@ class DigitFrame:
 
     def _digits_in(self, form: Expr) -> list[int]:
         """The numbers of the digits in an expression, outermost first."""
-        if id(form) not in self._used:
-            names = index_names(form)
-            used = {number for name, number in self._number.items() if name in names}
-            for name in names:
-                used.update(self._of_loop.get(name, []))
-            self._used[id(form)] = (form, sorted(used))
-        return self._used[id(form)][1]
+        names = index_names(form)
+        used = {number for name, number in self._number.items() if name in names}
+        for name in names:
+            used.update(self._of_loop.get(name, []))
+        return sorted(used)
 
     def _split(self, form: Expr, known: Mapping[str, Array]) -> tuple[int, dict[int, Numbers]]:
         """Split a sum into terms of one digit each."""
-        used = self._digits_in(form)
+        used = self._used.get(form, self._digits_in)
         if len(used) <= 1 and not self._is_whole_loop(form):
             digit, value = self._evaluate(form, known)
             if digit is None:
