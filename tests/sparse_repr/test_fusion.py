@@ -393,6 +393,8 @@ GATHER = LAYER + "Y(i,h) = A(i,k)*H(k,h)"
 MANY = {"A": "ds", "B": "ss", "C": "ss", "v": "d", "Y": "ss"}
 
 VECTORS = {"A": "ss", "w": "s", "y": "s", "p": "s"}
+DEGREES = "n(i) = N(i,j)\nH(i,d) = N(i,j)*X(j,d)/max(n(i), 1)"
+TURNED = {"N": "ss:1,0", "X": "ds:1,0", "n": "d", "H": "ds:1,0"}
 
 REFUSED = {
     "L walks it by j, i, and it is made by i, j": (
@@ -409,6 +411,11 @@ REFUSED = {
         (LAYER, {**FORMATS, "W": csc}, BOTH, {}),
         'hint:     L with reorder("i j h") and transpose("W"), or store T',
         (LAYER, {**FORMATS, "W": csc}, BOTH, {"L": ORDER("i j h").transpose("W")}),
+    ),
+    "n cannot be streamed into H: H reads it again for every d, j": (
+        (DEGREES, TURNED, {"n": STREAM}, {}),
+        'hint:     H with reorder("i d j") and transpose("N", "H"), or store n',
+        (DEGREES, TURNED, {"n": STREAM}, {"H": ORDER("i d j").transpose("N", "H")}),
     ),
     "H cannot be streamed into Y: Y reads it again for every i": (
         (GATHER, FORMATS, {**BOTH, "H": STREAM}, {}),

@@ -515,7 +515,8 @@ def _check_walk(made: WalkedStatement, read: _Read, passing: PassOn) -> None:
         paths = (path for path in statement.read.paths if path.tensor != name and not path.free)
         turned = dict.fromkeys(path.tensor for path in paths if not path.fits(order.split()))
         hint = f'{statement.name} with reorder("{order}")'
-        hint += f' and transpose("{", ".join(turned)}")' if turned else ""
+        names = ", ".join(f'"{tensor}"' for tensor in turned)
+        hint += f" and transpose({names})" if turned else ""
     raise UserError(
         f"{name} cannot be streamed into {statement.name}: {why}",
         location=statement.assignment.location if given is None else given.location,
