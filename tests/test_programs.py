@@ -113,7 +113,7 @@ def test_a_program_prints_its_statements_and_loops() -> None:
     expected = """\
 P(i,j) = sum(d, M(i,j)*Q(i,d)*K(j,d))  # stored as ds:0,1, as M is
 S_max(i) = stored(max(j; P(i,j)))  # stored as d:0, by default
-S_low(i) = -S_max(i)  # stored as d:0, by default
+S_low(i) = 0.0 - S_max(i)  # stored as d:0, by default
 S_shifted(i,j) = P(i,j) + S_low(i) where P is stored  # stored as ds:0,1, as P is
 S_exp(i,j) = stored(exp(S_shifted(i,j)))  # stored as ds:0,1, as P is
 S_sum(i) = sum(j, S_exp(i,j))  # stored as d:0, by default

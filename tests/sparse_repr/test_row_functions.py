@@ -183,6 +183,17 @@ def test_types_of_maxima() -> None:
     assert sparse.program("m = mean(k; x(k))").simulate({"x": np.arange(4)})["m"] == 1.5
 
 
+@pytest.mark.parametrize("type", ["int8", "uint8", "int64", "uint64", "bool"])
+def test_softmax_of_what_is_stored_does_not_wrap_around(type: str) -> None:
+    scores = np.array([[100, 0, 120], [128, 4, 1]]).astype(type)
+    if type == "int8":
+        scores[0, 2] = -100  # less than the largest one by more than 128
+    program = sparse.program("S(i,j) = stored(softmax(j; P(i,j)))", {"P": "ds"})
+    expected = softmax(np.where(scores, scores.astype(float), -np.inf))
+    for found in (program.simulate({"P": scores}), program.interpret({"P": scores})):
+        np.testing.assert_allclose(found["S"], expected, rtol=1e-12)
+
+
 def test_rows_without_elements() -> None:
     nothing = np.zeros((2, 0))
     program = sparse.program("m(i) = max(k; X(i,k))\nS(i,k) = softmax(k; X(i,k))")

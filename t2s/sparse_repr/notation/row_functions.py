@@ -27,7 +27,6 @@ from t2s.sparse_repr.notation.ir import (
     Combine,
     Expression,
     Extent,
-    Negative,
     Number,
     OfRow,
     RowFunction,
@@ -129,7 +128,9 @@ class _Expansion:
         format = self._format_of(row)
         largest = self._largest(term, row)
         if is_sparse(format):
-            low = self._new("low", largest.variables, Negative(value=largest))
+            # 0.0 makes floats of integers, which may not hold what is subtracted
+            below = Combine(operator=Op.SUBTRACT, left=Number(value=0.0), right=largest)
+            low = self._new("low", largest.variables, below)
             # over (max, +), so this is the sum where the row stores something
             moved = Combine(operator=Op.MULTIPLY, left=row, right=low)
             shifted = self._new("shifted", row.variables, moved, format, row.tensor, MAX_PLUS)
