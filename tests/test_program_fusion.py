@@ -334,6 +334,72 @@ def test_integers_have_no_extremes_in_a_graph() -> None:
         program.simulate(integers)
     values = program.simulate(integers, type=t2s.Float(64))["Z"]
     assert values.tolist() == [[-2, -1, 0], [-2, -1, 0]]
+    row = sparse.program("m(i) = max(c; X(i,c)*X(i,c))").fuse("layer")
+    with pytest.raises(UserError, match='hint:     store\\("m_row"\\), or type=Float'):
+        row.simulate(integers)
+    assert row.store("m_row").simulate(integers)["m"].tolist() == [4, 25]
+
+
+@pytest.mark.parametrize("type", ["int8", "uint8", "int64", "bool"])
+def test_extremes_of_integers_in_a_graph_of_floats(type: str) -> None:
+    scores = np.array([[100, 0, 120], [0, 4, 1]]).astype(type)
+    program = sparse.program("S(i,c) = softmax(c; X(i,c))\nm(i) = max(c; X(i,c)/2)")
+    alone = program.simulate({"X": scores})
+    fused = program.fuse("layer").simulate({"X": scores})
+    assert len(fused.runs) < len(alone.runs)
+    np.testing.assert_allclose(fused["S"], alone["S"], rtol=1e-12)
+    np.testing.assert_array_equal(fused["m"], alone["m"])
+
+
+OTHER_TYPES: dict[str, tuple[str, np.ndarray, object]] = {
+    "T is of bool, and the graph that passes it on computes in float64": (
+        "T(i) = A(i,k)",
+        np.ones((2, 3), np.bool_),
+        1.5,
+    ),
+    "T is of int8, and the graph that passes it on computes in int64": (
+        "T(i) = A(i,k)*A(i,k)",
+        np.full((2, 3), 20, np.int8),
+        np.int64(3),
+    ),
+    "T is of uint8, and the graph that passes it on computes in float32": (
+        "T(i) = min(A(i,i), 7) - A(i,i)",
+        np.full((2, 2), 9, np.uint8),
+        np.float32(3),
+    ),
+    "T is of float16, and the graph that passes it on computes in float64": (
+        "T(i) = A(i,k)",
+        np.full((2, 3), 4e4, np.float16),
+        1e-4,
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:the sum T")
+@pytest.mark.parametrize("text", OTHER_TYPES)
+def test_a_result_that_the_type_of_its_graph_would_change_is_not_passed_on(text: str) -> None:
+    line, array, factor = OTHER_TYPES[text]
+    program = sparse.program(f"{line}\nY(i) = T(i)*s").fuse("layer")
+    inputs = {"A": array, "s": factor}
+    for run in (program.simulate, program.cycles, program.graphs):
+        with pytest.raises(UserError, match=text) as caught:
+            run(inputs)
+    assert 'hint:     store("T"), or type=Float(64)' in str(caught.value)
+    stored = program.store("T").simulate(inputs)["Y"]
+    np.testing.assert_array_equal(stored, program.interpret(inputs)["Y"])
+    exact = program.interpret(inputs, type=t2s.Float(64))["Y"]
+    np.testing.assert_array_equal(program.simulate(inputs, type=t2s.Float(64))["Y"], exact)
+    assert not np.array_equal(exact, stored)
+
+
+def test_a_result_of_another_type_with_the_same_values_is_passed_on() -> None:
+    masks = np.array([[1, 0, 1], [0, 1, 1]], np.bool_)
+    lines = "M(i,j) = A(i,j)*B(i,j)\nN(i,j) = max(M(i,j), A(i,j))\nY(i,j) = N(i,j)*X(i,j)"
+    program = sparse.program(lines).fuse("layer")
+    inputs = {"A": masks, "B": masks[:, ::-1], "X": np.arange(6.0).reshape(2, 3)}
+    result = program.simulate(inputs)
+    assert len(result.runs) == 1
+    np.testing.assert_array_equal(result["Y"], program.interpret(inputs)["Y"])
 
 
 Program = sparse.Program

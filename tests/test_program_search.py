@@ -59,6 +59,18 @@ def test_the_best_of_all_ways_and_orders() -> None:
     assert found.gap == 0
 
 
+def test_results_that_the_types_of_inputs_keep_out_of_a_graph_are_stored() -> None:
+    program = sparse.program("T(i,j) = A(i,j)*A(i,j)\nY(i) = T(i,j)*s\nm = max(i; Y(i))")
+    for factor in (2, 2.5):
+        inputs = {"A": np.arange(12, dtype=np.int8).reshape(4, 3), "s": factor}
+        found = program.search(inputs, seconds=20, progress=False)
+        assert found.complete
+        assert found.cycles == found.program.cycles(inputs)
+        assert found.program.simulate(inputs)["m"] == program.interpret(inputs)["m"]
+    with pytest.raises(UserError, match="T is of int8, and the graph that passes it on"):
+        program.stream("T").search(inputs, seconds=20, progress=False)
+
+
 @pytest.mark.parametrize(
     "name",
     ["autoencoder", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gcn", "sage"))],

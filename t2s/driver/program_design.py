@@ -30,6 +30,7 @@ from t2s.driver.assignment_design import (
 from t2s.driver.design import Array, Design, Stages
 from t2s.driver.equal_graphs import EqualGraphs, KnownRun, PlannedGroup, planned_groups
 from t2s.driver.program_result import ProgramResult, StatementRun
+from t2s.driver.program_types import check_types
 from t2s.graph.graph import UNBOUNDED, Graph
 from t2s.sparse_repr.binding import check_names, stored_places
 from t2s.sparse_repr.concrete.fusion import (
@@ -380,10 +381,9 @@ class ProgramRun:
         names = dict.fromkeys(name for one in group.statements for name in one.reads)
         given = {name: self.known[name] for name in names if group.way_of(name) is None}
         kind = self._kind_of(given) if given else np.dtype(np.float64)
-        extremes = [o for o in group.statements if o.assignment.semiring != PLUS_TIMES]
-        if extremes and kind.kind != "f":
-            if len(group.statements) > 1:
-                raise _of_integers(extremes[0], group, kind)
+        self.check(group)
+        alone = len(group.statements) == 1
+        if alone and group.last.assignment.semiring != PLUS_TIMES and kind.kind != "f":
             group = group.over(_of_type(group.last.assignment.semiring, kind))
             _check_rows(group.last.assignment, given)
         zero = group.last.assignment.semiring.zero
@@ -395,6 +395,13 @@ class ProgramRun:
             AssignmentDesign(compiled, self.design.type, self.design.channels, adapts=adapts),
             given,
         )
+
+    def check(self, group: StatementGroup) -> None:
+        """Raise ``UserError`` for statements to which one graph could give other values."""
+        if len(group.statements) > 1 and self.design.type is None:
+            whole = self.design.kernel(group).assignment
+            stored = {access.tensor: self.known[access.tensor].dtype for access in whole.reads}
+            check_types(group, whole, stored)
 
     def _kind_of(self, given: Mapping[str, SparseTensor]) -> np.dtype[Any]:
         if self.design.type is not None:
@@ -514,19 +521,6 @@ def _of_type(semiring: Semiring, kind: np.dtype[Any]) -> Semiring:
     limits = np.iinfo(np.int64 if kind.kind == "b" else kind)
     zero = int(limits.min if semiring.zero == -inf else limits.max)
     return replace(semiring, zero=zero)
-
-
-def _of_integers(
-    extreme: ScheduledAssignment, group: StatementGroup, kind: np.dtype[Any]
-) -> UserError:
-    names = ", ".join(passing.tensor for passing in group.passed)
-    return UserError(
-        f"{extreme.name} is of integers, and its graph passes results on",
-        location=extreme.assignment.location,
-        expected="floating-point numbers, of which a row without elements has an extreme one too",
-        given=f"{kind}, and {names} in the graph of {group.last.name}",
-        hint=f'store("{extreme.name}"), and what it reads, or type=Float(64)',
-    )
 
 
 def _check_rows(assignment: Assignment, given: Mapping[str, SparseTensor]) -> None:

@@ -154,6 +154,7 @@ def search_program(
 def _result(program: ProgramT, shared: _Shared[ProgramT]) -> ProgramSearchResult[ProgramT]:
     """Search, from what ``fuse`` chooses, through all groupings of products."""
     own = _Space(program, (), shared)
+    own.check_said()
     cycles_of = {fusion.value: own.fused(fusion) for fusion in Fusion}
     bounds: dict[_Space[ProgramT], int] = {}
     least, interrupted = 0, False
@@ -314,6 +315,11 @@ class _Space(Generic[ProgramT]):
         return group, frozenset(before)
 
     # programs that users would try first
+
+    def check_said(self) -> None:
+        """Raise ``UserError`` for ways that the user says, and that these inputs do not fit."""
+        for group in self._grouped({})(self.program.said):
+            self.run.check(group)
 
     def fused(self, fusion: Fusion) -> int | None:
         """The cycles of ``fuse``; ``None`` if they are more than those of what is known."""
@@ -490,6 +496,7 @@ class _Space(Generic[ProgramT]):
         if group not in self.legal:
             try:
                 self.base.kernel(group)
+                self.run.check(group)
                 self.legal[group] = True
             except UserError:
                 self.legal[group] = False
