@@ -197,8 +197,11 @@ def _imported(
                 given=str(format),
                 hint="axes of extent 1 have no level, and axes that a reshape divides have several",
             )
+    program = program_of_text(statements.text, given, statements.shapes, location)
+    read = {name for statement in program.program.statements for name in statement.reads}
+    given_too = [tensor for tensor, _ in statements.outputs.values() if tensor in read]
     return ImportedModel(
-        program=program_of_text(statements.text, given, statements.shapes, location),
+        program=program.store(*given_too) if given_too else program,
         text=statements.text,
         shapes=statements.shapes,
         weights=statements.weights,

@@ -67,6 +67,17 @@ def test_values_and_the_pattern_of_a_sparse_operand(name: str) -> None:
     np.testing.assert_allclose(sparse.simulate(dense, {"A": A}).output, expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("schedule", [None, "split(i,p,q,2)", "reorder(j,i), transpose()"])
+def test_a_stored_zero_is_seen_in_views_too(schedule: str | None) -> None:
+    places = [[0, 0], [0, 2], [1, 1]]
+    A = sparse.from_coordinates(places, [1.0, 0.0, 2.0], (2, 4), format=sparse.csr)
+    text = sparse.parse("E(i,j) = stored(exp(A(i,j)))", {"A": "ds", "E": "ds"})
+    kernel = sparse.compile(text, schedule)
+    expected = [[np.e, 0, 1, 0], [0, np.exp(2.0), 0, 0]]
+    np.testing.assert_allclose(kernel.simulate({"A": A}).output, expected, rtol=1e-12)
+    np.testing.assert_allclose(kernel.interpret({"A": A}), expected, rtol=1e-12)
+
+
 def test_functions_in_expressions() -> None:
     i, j, k = t2s.Var("i"), t2s.Var("j"), t2s.Var("k")
     X, W, b, H = (

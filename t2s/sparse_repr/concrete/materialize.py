@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from t2s.sparse_repr.concrete.access import Stored
 from t2s.sparse_repr.concrete.ir import View
 from t2s.sparse_repr.formats import Format, Part, csf
@@ -36,8 +38,8 @@ def read_tensor_view(view: View, source: SparseTensor) -> SparseTensor:
     if source.format.is_array and view.format.is_array and _turns(view, len(source.shape)):
         turned = in_order_of([part.mode for part in stored], source)
         return as_stored(shape, view.format, ({},) * len(shape), turned, fill=source.fill)
-    columns, values = source.columns()
-    in_view = values != source.fill
+    columns, values = source.entries_as_stored()
+    in_view = np.ones(len(values), bool)
     shown: list[Array] = []
     for parts in view.parts:
         column = part_of(columns, parts[0])

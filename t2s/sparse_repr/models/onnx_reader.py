@@ -19,6 +19,7 @@ from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.sparse_repr.functions import Function
+from t2s.sparse_repr.models import composed
 from t2s.sparse_repr.models.statements import (
     Array,
     ModelStatements,
@@ -52,6 +53,8 @@ _OPERATORS = MappingProxyType(
         "Div": Op.DIVIDE,
         "Max": Op.MAXIMUM,
         "Min": Op.MINIMUM,
+        "Sum": Op.ADD,
+        "Mean": Op.ADD,
     }
 )
 
@@ -60,6 +63,24 @@ _REDUCTIONS = MappingProxyType(
         "ReduceMax": RowFunction.MAXIMUM,
         "ReduceMin": RowFunction.MINIMUM,
         "ReduceMean": RowFunction.MEAN,
+    }
+)
+
+_TOTALS = (
+    "ReduceSum",
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceSumSquare",
+    "ReduceLogSum",
+    "ReduceLogSumExp",
+)
+
+_FORMULAS = MappingProxyType(
+    {
+        "HardSwish": composed.hard_swish,
+        "Mish": composed.mish,
+        "Softplus": composed.softplus,
+        "Softsign": composed.softsign,
     }
 )
 
@@ -302,6 +323,11 @@ class _Node:
                 return helper.get_attribute_value(attribute)
         return default
 
+    def decimal(self, name: str, default: float) -> float:
+        """A number as it was written, of which ONNX keeps 32 bits."""
+        found = self.attribute(name, None)
+        return default if found is None else float(str(np.float32(found)))
+
     def integers(self, at: int, name: str) -> list[int] | None:
         """Axes or extents, which are an input or, before opset 18, an attribute."""
         if self.has(at):
@@ -395,14 +421,52 @@ def _softmax(node: _Node) -> Value:
 
 
 def _log_softmax(node: _Node) -> Value:
-    return node.writer.function(Function.LOGARITHM, _softmax(node))
+    return composed.log_softmax(node.writer, node.operand(0), int(node.attribute("axis", -1)))
+
+
+def _activation(node: _Node) -> Value:
+    writer, value = node.writer, node.operand(0)
+    match node.node.op_type:
+        case "LeakyRelu":
+            slope = writer.number(node.decimal("alpha", 0.01))
+            return composed.leaky_relu(writer, value, slope)
+        case "PRelu":
+            return composed.leaky_relu(writer, value, node.operand(1))
+        case "Elu":
+            return composed.elu(writer, value, node.decimal("alpha", 1.0))
+        case "Celu":
+            alpha = node.decimal("alpha", 1.0)
+            return composed.elu(writer, value, alpha, width=alpha)
+        case "Selu":
+            alpha = node.decimal("alpha", 1.67326319217681884765625)
+            gamma = node.decimal("gamma", 1.05070102214813232421875)
+            return composed.elu(writer, value, gamma * alpha, gain=gamma)
+        case "HardSigmoid":
+            tangent, offset = node.decimal("alpha", 0.2), node.decimal("beta", 0.5)
+            return composed.hard_sigmoid(writer, value, slope=tangent, offset=offset)
+    return _FORMULAS[node.node.op_type](writer, value)
+
+
+def _mean(node: _Node) -> Value:
+    """The mean of several arrays."""
+    count = node.writer.number(len(node.node.input))
+    return node.writer.pointwise(Op.DIVIDE, _pointwise(node), count)
+
+
+def _rms_norm(node: _Node) -> Value:
+    value = node.operand(0)
+    first = int(node.attribute("axis", -1)) % len(value.axes)
+    along = range(first, len(value.axes))
+    epsilon = node.decimal("epsilon", LEAST_VARIANCE)
+    value = composed.root_mean_square_norm(node.writer, value, along, epsilon)
+    return node.writer.pointwise(Op.MULTIPLY, value, node.operand(1))
 
 
 def _layernorm(node: _Node) -> Value:
     value = node.operand(0)
     first = int(node.attribute("axis", -1)) % len(value.axes)
     along = range(first, len(value.axes))
-    epsilon = float(str(np.float32(node.attribute("epsilon", LEAST_VARIANCE))))
+    epsilon = node.decimal("epsilon", LEAST_VARIANCE)
     value = node.writer.of_row(RowFunction.LAYERNORM, value, along, epsilon=epsilon)
     value = node.writer.pointwise(Op.MULTIPLY, value, node.operand(1))
     return node.writer.pointwise(Op.ADD, value, node.operand(2)) if node.has(2) else value
@@ -413,10 +477,25 @@ def _reduction(node: _Node) -> Value:
     along = node.integers(1, "axes")
     if along is None:
         along = list(range(len(value.axes)))
-    keeps = bool(node.attribute("keepdims", 1))
-    if node.node.op_type == "ReduceSum":
-        return node.writer.total(node.name, value, along, keeps=keeps)
-    return node.writer.of_row(_REDUCTIONS[node.node.op_type], value, along, keeps=keeps)
+    keeps, writer = bool(node.attribute("keepdims", 1)), node.writer
+
+    def total(terms: Value) -> Value:
+        return writer.total(node.name, terms, along, keeps=keeps)
+
+    match node.node.op_type:
+        case "ReduceSum":
+            return total(value)
+        case "ReduceL1":
+            return total(writer.function(Function.ABSOLUTE, value))
+        case "ReduceSumSquare":
+            return total(writer.power(value, 2))
+        case "ReduceL2":
+            return writer.function(Function.SQUARE_ROOT, total(writer.power(value, 2)))
+        case "ReduceLogSum":
+            return writer.function(Function.LOGARITHM, total(value))
+        case "ReduceLogSumExp":
+            return composed.log_sum_exp(writer, node.name, value, along, keeps=keeps)
+    return writer.of_row(_REDUCTIONS[node.node.op_type], value, along, keeps=keeps)
 
 
 def _transpose(node: _Node) -> Value:
@@ -493,7 +572,9 @@ _READERS: Mapping[str, Callable[[_Node], Value | list[Value]]] = MappingProxyTyp
     {
         **dict.fromkeys(_FUNCTIONS, _function),
         **dict.fromkeys(_OPERATORS, _pointwise),
-        **dict.fromkeys(_REDUCTIONS, _reduction),
+        **dict.fromkeys((*_REDUCTIONS, *_TOTALS), _reduction),
+        **dict.fromkeys(_FORMULAS, _activation),
+        **dict.fromkeys(("Celu", "Elu", "HardSigmoid", "LeakyRelu", "PRelu", "Selu"), _activation),
         "Cast": _cast,
         "Clip": _clip,
         "Dropout": _unchanged,
@@ -507,10 +588,11 @@ _READERS: Mapping[str, Callable[[_Node], Value | list[Value]]] = MappingProxyTyp
         "LayerNormalization": _layernorm,
         "LogSoftmax": _log_softmax,
         "MatMul": _matrix_product,
+        "Mean": _mean,
         "Neg": _negative,
         "Not": _is_zero,
         "Pow": _power,
-        "ReduceSum": _reduction,
+        "RMSNormalization": _rms_norm,
         "Reciprocal": _reciprocal,
         "Reshape": _reshape,
         "Softmax": _softmax,

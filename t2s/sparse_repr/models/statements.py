@@ -8,7 +8,7 @@ another shape read, get a tensor.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import zip_longest
@@ -211,7 +211,7 @@ class StatementWriter:
         """A function of all values along some axes; a reduction ``keeps`` them, of extent 1."""
         row = frozenset(at % len(operand.axes) for at in along)
         if not any(leaves(operand.axes[at]) for at in row):
-            raise NotExpressible(f"{function.value} along an axis of extent 1")
+            return self._of_one(function, operand, row, keeps=keeps)
         axes = operand.axes
         if function.reduces:
             left = [() if at in row else axis for at, axis in enumerate(axes)]
@@ -236,6 +236,18 @@ class StatementWriter:
             return OfRow(function=function, variables=tuple(names), value=value, epsilon=epsilon)
 
         return Value(axes=axes, inner=(*row_axes, *operand.inner), formula=formula)
+
+    def _of_one(
+        self, function: RowFunction, operand: Value, row: Collection[int], *, keeps: bool
+    ) -> Value:
+        """A function of rows of one value each."""
+        if function.reduces:
+            left = [extent for at, extent in enumerate(operand.shape) if at not in row]
+            return operand if keeps else self.reshape(operand, left)
+        nothing = self.pointwise(Op.MULTIPLY, operand, self.number(0))
+        if function is RowFunction.LAYERNORM:
+            return nothing
+        return self.pointwise(Op.ADD, nothing, self.number(1))
 
     def contract(
         self,

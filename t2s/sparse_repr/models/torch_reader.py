@@ -17,6 +17,7 @@ from t2s.core.errors import UserError
 from t2s.core.location import SourceLocation
 from t2s.core.ops import Op
 from t2s.sparse_repr.functions import Function
+from t2s.sparse_repr.models.composed import log_softmax
 from t2s.sparse_repr.models.statements import (
     ModelStatements,
     NotExpressible,
@@ -284,7 +285,7 @@ def _softmax(node: _Node) -> Value:
 
 
 def _log_softmax(node: _Node) -> Value:
-    return node.writer.function(Function.LOGARITHM, _softmax(node))
+    return log_softmax(node.writer, node.operand(0), node.argument(1, "dim", -1))
 
 
 def _layernorm(node: _Node) -> Value:

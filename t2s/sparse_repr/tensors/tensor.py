@@ -177,9 +177,9 @@ class SparseTensor(HasEntries, NotebookDisplay):
 
     def entries(self) -> Coordinates:
         """Entries in order, without values due to dense levels."""
-        return in_order(self.shape, *self._entries_as_stored())
+        return in_order(self.shape, *self.entries_as_stored())
 
-    def _entries_as_stored(self) -> tuple[tuple[Array, ...], Array]:
+    def entries_as_stored(self) -> tuple[tuple[Array, ...], Array]:
         """``columns()`` without zeros due to dense levels."""
         columns, values = self.columns()
         if any(level.full for level in self.format.elements.levels[-1:]):
@@ -221,7 +221,7 @@ class SparseTensor(HasEntries, NotebookDisplay):
         if self.format.is_array and format.is_array and format.order == len(self.shape):
             values = in_order_of(format.modes, self)
             return as_stored(self.shape, format, self.levels, values, fill=self.fill)
-        columns, values = self._entries_as_stored()
+        columns, values = self.entries_as_stored()
         return from_columns(columns, values, self.shape, format, fill=self.fill)
 
     @property

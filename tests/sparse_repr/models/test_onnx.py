@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from scipy import special
 
 from t2s import sparse
 from t2s.errors import UserError
@@ -347,8 +348,8 @@ def test_models_that_are_refused() -> None:
             r"node 1 of the model, without a name: y = Gather\(r, r\)",
         ),
         (
-            model([node("Selu", ["x"], ["y"])], x, ["y"]),
-            "Selu is not an operation of index notation",
+            model([node("Floor", ["x"], ["y"])], x, ["y"]),
+            "Floor is not an operation of index notation",
             "Relu|Selu",
         ),
         (
@@ -379,6 +380,98 @@ def test_models_that_are_refused() -> None:
         assert "test_onnx.py" in str(caught.value)
     with pytest.raises(UserError, match="this is not an ONNX model"):
         sparse.from_onnx(3)
+
+
+ACTIVATIONS: dict[str, dict[str, float]] = {
+    "Celu": {"alpha": 2.5},
+    "Elu": {"alpha": 0.7},
+    "HardSigmoid": {"alpha": 0.25},
+    "HardSwish": {},
+    "LeakyRelu": {"alpha": 1.5},
+    "LogSoftmax": {"axis": 1},
+    "Mish": {},
+    "PRelu": {},
+    "Selu": {},
+    "Softplus": {},
+    "Softsign": {},
+}
+SUMS = ("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean")
+
+
+def test_operations_that_are_formulas_of_others() -> None:
+    x = 3 * normal(2, 3, 4)
+    x[0, 1] = 30, -40, 2, 0
+    slopes = {"slope": normal(4)}
+    nodes = [
+        node(name, ["x", "slope"] if name == "PRelu" else ["x"], [name], **attributes)
+        for name, attributes in ACTIVATIONS.items()
+    ]
+    nodes += [
+        node("Sum", ["x", "slope", "Elu"], ["Sum"]),
+        node("Mean", ["x", "Elu", "slope"], ["Mean"]),
+        node("RMSNormalization", ["x", "slope"], ["Norm"], axis=-1),
+    ]
+    outputs = [*ACTIVATIONS, "Sum", "Mean", "Norm"]
+    check(model(nodes, {"x": [2, 3, 4]}, outputs, slopes, opset=23), {"x": x})
+
+
+def test_reductions_that_are_formulas_of_others() -> None:
+    x = np.abs(normal(2, 3, 4)) + 1
+    names, nodes, axes = [], [], {"last": [2], "two": [0, -1]}
+    for name in SUMS:
+        for which in axes:
+            for keeps in (0, 1):
+                names.append(f"{name}_{which}_{keeps}")
+                nodes.append(node(name, ["x", which], [names[-1]], keepdims=keeps))
+    check(model(nodes, {"x": [2, 3, 4]}, names, axes), {"x": x})
+
+
+def test_logarithms_of_sums_neither_overflow_nor_vanish() -> None:
+    x = normal(3, 4)
+    x[1] = 800, -900, 2, 0
+    nodes = [
+        node("LogSoftmax", ["x"], ["rows"]),
+        node("ReduceLogSumExp", ["x", "last"], ["sums"], keepdims=0),
+        node("Softplus", ["x"], ["each"]),
+    ]
+    proto = model(nodes, {"x": [3, 4]}, ["rows", "sums", "each"], {"last": [1]})
+    imported = sparse.from_onnx(proto)
+    outputs = imported.outputs(imported.simulate({"x": x}))
+    np.testing.assert_allclose(outputs["rows"], special.log_softmax(x, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(outputs["sums"], special.logsumexp(x, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(outputs["each"], np.logaddexp(0, x), rtol=1e-12)
+
+
+def test_rows_of_one_value() -> None:
+    nodes = [
+        node("Softmax", ["x"], ["softmax"], axis=1),
+        node("LogSoftmax", ["x"], ["logarithm"], axis=1),
+        node("ReduceMax", ["x", "axes"], ["largest"], keepdims=0),
+        node("ReduceLogSumExp", ["x", "axes"], ["sum"]),
+        node("Transpose", ["x"], ["turned"], perm=[0, 2, 1]),
+        node("LayerNormalization", ["turned", "gain", "shift"], ["norm"]),
+    ]
+    outputs = ["softmax", "logarithm", "largest", "sum", "norm"]
+    weights = {"axes": [1], "gain": normal(1), "shift": normal(1)}
+    check(model(nodes, {"x": [3, 1, 2]}, outputs, weights), {"x": normal(3, 1, 2)})
+
+
+@pytest.mark.parametrize("fusion", ["layer", "all"])
+def test_outputs_are_stored_however_the_program_is_fused(fusion: str) -> None:
+    proto = model(
+        [node("Relu", ["x"], ["a"]), node("MatMul", ["a", "W"], ["y"]), node("Abs", ["y"], ["z"])],
+        {"x": [3, 5]},
+        ["a", "y", "z"],
+        {"W": normal(5, 4)},
+    )
+    imported, inputs = sparse.from_onnx(proto), {"x": normal(3, 5)}
+    operands = imported.operands(inputs)
+    expected = imported.expected(inputs)
+    found = imported.program.search(operands, seconds=5, progress=False).program
+    for program in (imported.program.fuse(fusion), found):
+        outputs = imported.outputs(program.simulate(operands))
+        for name in ("a", "y", "z"):
+            np.testing.assert_allclose(outputs[name], expected[name], rtol=1e-12)
 
 
 def test_inputs_and_formats_that_are_refused() -> None:
