@@ -258,3 +258,22 @@ def test_one_kernel_has_no_functions_of_rows() -> None:
         assert "t2s.sparse.program" in str(caught.value.hint)
     with pytest.raises(UserError, match="statements of its own"):
         sparse.compile(assignment, target="capstan")
+
+
+def test_extents_are_no_results() -> None:
+    text = "extent(i) = A(i,k)*x(k)\ny(i) = extent(i) + x(i)"
+    with refused("""
+        this is not index notation, at column 1:
+            extent(i) = A(i,k)*x(k)
+            ^
+          --> sparse.program(text)
+          expected: another name for a result, as extent(k) is how many coordinates k has
+          given:    extent
+    """):
+        sparse.program(text)
+    for line in ("y = extent(i)", "y = sum(i, 1)"):
+        with pytest.raises(UserError, match="expected: a tensor with i"):
+            sparse.program(line)
+    renamed = sparse.program(text.replace("extent(i)", "size(i)"))
+    inputs = {"A": np.eye(2), "x": ONES(2)}
+    assert renamed.simulate(inputs)["y"].tolist() == [2, 2]

@@ -243,11 +243,12 @@ def _check_sums(
                     expected=f"another variable than {', '.join(result.variables)}",
                     given=text,
                 )
-            if name not in free_variables(term.value):
+            free = free_variables(term.value)
+            if name not in free:
                 raise UserError(
                     f"nothing in {shown} has the variable {name}",
                     location=location,
-                    expected=f"one of {', '.join(free_variables(term.value)) or 'none'}",
+                    expected=f"one of {', '.join(free)}" if free else f"a tensor with {name}",
                     given=text,
                 )
 

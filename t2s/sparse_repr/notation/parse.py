@@ -165,7 +165,13 @@ class _Parser:
         return value
 
     def assignment(self) -> tuple[Access, Expression]:
-        result = self._access(self._take("a result", "name"))
+        name = self._take("a result", "name")
+        if name.text == "extent" and self.in_program and self._next() == "(":
+            self.at = self.tokens.index(name)
+            raise self._error(
+                "another name for a result, as extent(k) is how many coordinates k has"
+            )
+        result = self._access(name)
         self._take("=", "=")
         return result, self.expression()
 

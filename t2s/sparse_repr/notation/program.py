@@ -242,7 +242,9 @@ def _check_extents(statement: WrittenStatement) -> None:
             raise UserError(
                 f"nothing in {statement} has the variable {term.variable}",
                 location=statement.location,
-                expected=f"one of {', '.join(known) or 'none'}",
+                expected=f"one of {', '.join(known)}"
+                if known
+                else f"a tensor with {term.variable}",
                 given=print_expression(term),
             )
 
