@@ -327,6 +327,22 @@ def test_a_row_inside_of_a_loop_that_computes_its_reader_again() -> None:
         whole.stream("S1")
 
 
+@pytest.mark.parametrize("name", ["N_row", "N_mean", "N_centered", "N_variance", "N", "O"])
+@pytest.mark.parametrize("kind", ["layer", "all"])
+def test_any_result_is_stored_whatever_fuse_has_chosen(kind: str, name: str) -> None:
+    """If a mean is stored, two graphs read its rows, which ``fuse`` chose to stream to one."""
+    program = sparse.program(
+        "N(i,j) = layernorm(j; A(i,j))\nO(i,d) = N(i,j)*B(j,d)\nn(i) = min(d; O(i,d))", {"A": "ds"}
+    )
+    generator = np.random.default_rng(4)
+    inputs = {"A": generator.normal(size=(5, 4)), "B": generator.normal(size=(4, 3))}
+    stored = program.fuse(kind).store(name)
+    result = stored.simulate(inputs)
+    assert name in result.tensors
+    assert len(result.runs) < len(program.statements)
+    np.testing.assert_allclose(result["n"], program.interpret(inputs)["n"], rtol=1e-12)
+
+
 def test_integers_have_no_extremes_in_a_graph() -> None:
     program = sparse.program("m(i) = max(c; X(i,c))\nZ(i,c) = X(i,c) - m(i)").stream("m")
     integers = {"X": np.arange(6).reshape(2, 3)}
@@ -349,6 +365,14 @@ def test_extremes_of_integers_in_a_graph_of_floats(type: str) -> None:
     assert len(fused.runs) < len(alone.runs)
     np.testing.assert_allclose(fused["S"], alone["S"], rtol=1e-12)
     np.testing.assert_array_equal(fused["m"], alone["m"])
+
+
+def test_bools_in_a_graph_with_an_extreme_leave_its_type_alone() -> None:
+    program = sparse.program("Y(i,j) = A(i,j)*X(i,j)\nm(i) = max(j; Y(i,j))").fuse("layer")
+    inputs = {"A": np.eye(3, dtype=np.bool_), "X": np.full((3, 3), 0.1, np.float32)}
+    found = program.simulate(inputs)["m"]
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, program.interpret(inputs)["m"])
 
 
 OTHER_TYPES: dict[str, tuple[str, np.ndarray, object]] = {

@@ -30,7 +30,7 @@ from t2s.driver.assignment_design import (
 from t2s.driver.design import Array, Design, Stages
 from t2s.driver.equal_graphs import EqualGraphs, KnownRun, PlannedGroup, planned_groups
 from t2s.driver.program_result import ProgramResult, StatementRun
-from t2s.driver.program_types import check_types
+from t2s.driver.program_types import shared_type
 from t2s.graph.graph import UNBOUNDED, Graph
 from t2s.sparse_repr.binding import check_names, stored_places
 from t2s.sparse_repr.concrete.fusion import (
@@ -381,7 +381,7 @@ class ProgramRun:
         names = dict.fromkeys(name for one in group.statements for name in one.reads)
         given = {name: self.known[name] for name in names if group.way_of(name) is None}
         kind = self._kind_of(given) if given else np.dtype(np.float64)
-        self.check(group)
+        type = self.type_of(group)
         alone = len(group.statements) == 1
         if alone and group.last.assignment.semiring != PLUS_TIMES and kind.kind != "f":
             group = group.over(_of_type(group.last.assignment.semiring, kind))
@@ -391,17 +391,18 @@ class ProgramRun:
             given = {name: with_fill(value, zero) for name, value in given.items()}
         compiled = self.design.kernel(group)
         adapts = group.last.name not in self.program.seen  # other temporaries store other zeros
-        return (
-            AssignmentDesign(compiled, self.design.type, self.design.channels, adapts=adapts),
-            given,
-        )
+        return AssignmentDesign(compiled, type, self.design.channels, adapts=adapts), given
 
-    def check(self, group: StatementGroup) -> None:
-        """Raise ``UserError`` for statements to which one graph could give other values."""
-        if len(group.statements) > 1 and self.design.type is None:
-            whole = self.design.kernel(group).assignment
-            stored = {access.tensor: self.known[access.tensor].dtype for access in whole.reads}
-            check_types(group, whole, stored)
+    def type_of(self, group: StatementGroup) -> Type | None:
+        """The type of a graph; ``None`` if it follows from what its only statement reads.
+
+        Raises ``UserError`` for statements to which one graph could give other values.
+        """
+        if len(group.statements) == 1 or self.design.type is not None:
+            return self.design.type
+        whole = self.design.kernel(group).assignment
+        stored = {access.tensor: self.known[access.tensor].dtype for access in whole.reads}
+        return shared_type(group, whole, stored)
 
     def _kind_of(self, given: Mapping[str, SparseTensor]) -> np.dtype[Any]:
         if self.design.type is not None:

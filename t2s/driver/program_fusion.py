@@ -110,6 +110,27 @@ def chosen(
     return tuple(reversed(found))
 
 
+def kept(before: Sequence[PassOn], given: Sequence[PassOn], grouped: Grouped) -> tuple[PassOn, ...]:
+    """What ``fuse`` chose ``before``, as far as it fits what the user says since then.
+
+    Readers again come before what they read.  Raises ``UserError`` unless what the user says can
+    be made.
+    """
+    decided = {passing.tensor for passing in given}
+    left = [passing for passing in before if passing.tensor not in decided]
+    try:
+        checked(grouped, (*given, *left))
+    except UserError:
+        fitting: dict[NamelessGroup, bool] = {}
+        found: list[PassOn] = []
+        for passing in reversed(left):
+            if _fits(grouped, [*given, *found, passing], passing.tensor, fitting):
+                found.append(passing)
+        left = found[::-1]
+        checked(grouped, (*given, *left))
+    return tuple(left)
+
+
 def _fits(
     grouped: Grouped, passed: Sequence[PassOn], name: str, fitting: dict[NamelessGroup, bool]
 ) -> bool:

@@ -319,7 +319,7 @@ class _Space(Generic[ProgramT]):
     def check_said(self) -> None:
         """Raise ``UserError`` for ways that the user says, and that these inputs do not fit."""
         for group in self._grouped({})(self.program.said):
-            self.run.check(group)
+            self.run.type_of(group)
 
     def fused(self, fusion: Fusion) -> int | None:
         """The cycles of ``fuse``; ``None`` if they are more than those of what is known."""
@@ -496,7 +496,7 @@ class _Space(Generic[ProgramT]):
         if group not in self.legal:
             try:
                 self.base.kernel(group)
-                self.run.check(group)
+                self.run.type_of(group)
                 self.legal[group] = True
             except UserError:
                 self.legal[group] = False

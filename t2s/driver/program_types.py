@@ -30,10 +30,12 @@ _ROUNDED: Mapping[Type, Type] = MappingProxyType({Float(32): Float(64), Int(64):
 """Types of statements, each with one of a graph that only rounds their values in another way."""
 
 
-def check_types(group: StatementGroup, whole: Assignment, stored: Kinds) -> None:
-    """Raise ``UserError`` if statements in one graph could have other values than one by one.
+def shared_type(group: StatementGroup, whole: Assignment, stored: Kinds) -> Type:
+    """The type that a graph of several statements computes in.
 
     ``whole`` is what the graph computes, and ``stored`` has the types of the tensors that it reads.
+
+    Raises ``UserError`` if a statement could have other values in it than alone.
     """
     shared = value_type(whole, [stored[access.tensor] for access in whole.reads])
     kinds = dict(stored)
@@ -47,6 +49,7 @@ def check_types(group: StatementGroup, whole: Assignment, stored: Kinds) -> None
     own = _kind_alone(group.last, kinds)
     if own.kind != "f" and group.last.assignment.semiring != PLUS_TIMES:
         raise _of_integers(group.last, group, own)
+    return shared
 
 
 def _kind_alone(statement: ScheduledAssignment, kinds: Kinds) -> np.dtype[Any]:

@@ -13,7 +13,7 @@ from t2s.core.types import Type
 from t2s.core.validate import checked_seconds
 from t2s.driver.design import Array
 from t2s.driver.program_design import CompiledProgram
-from t2s.driver.program_fusion import Fusion, checked, chosen, said
+from t2s.driver.program_fusion import Fusion, chosen, kept, said
 from t2s.driver.program_result import ProgramResult
 from t2s.driver.simulate import cycles, simulate
 from t2s.graph.graph import UNBOUNDED, Graph
@@ -135,7 +135,10 @@ class Program(CompiledProgram, NotebookDisplay):
         return self._passing(names, Way.RECOMPUTE, user_location())
 
     def store(self, *names: str) -> Program:
-        """The program with these results stored, whatever ``fuse`` would choose."""
+        """The program with these results stored, whatever ``fuse`` would choose, or has chosen.
+
+        What it has chosen and does not fit any more is stored too.
+        """
         return self._passing(names, Way.STORE, user_location())
 
     def regroup(self, name: str, *first: str) -> Program:
@@ -224,9 +227,7 @@ class Program(CompiledProgram, NotebookDisplay):
 
     def _passing(self, names: Sequence[object], way: Way, location: SourceLocation) -> Program:
         more = said(self.said, names, way, location)
-        decided = {passing.tensor for passing in more}
-        left = tuple(passing for passing in self.chosen if passing.tensor not in decided)
-        checked(self._groups, (*more, *left))
+        left = kept(self.chosen, more, self._groups)
         return Program(self.program, self.schedules, more, left)
 
     def _groups(self, passed: Sequence[PassOn]) -> tuple[StatementGroup, ...]:
