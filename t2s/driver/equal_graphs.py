@@ -114,8 +114,9 @@ class KnownRun:
     def decided_by_values(self) -> frozenset[str]:
         """The tensors whose values decide about times and patterns, and not their patterns alone.
 
-        That is so where values come to conditions of machines, where a tensor is converted to a
-        sparse format, which has no zeros then, and where the kernel is chosen by them.
+        That is so where values come to conditions of machines, where a tensor with a dense last
+        level is converted to a sparse format, which leaves its zeros out, and where the kernel is
+        chosen by them.
         """
         compiled, binding = self.bound.compiled, self.bound.binding
         every = frozenset(self.read)
@@ -129,8 +130,11 @@ class KnownRun:
             if view.source not in binding.given:
                 return every
             source = binding.given[view.source]
-            if view.name in binding.tensors and (
-                binding.tensors[view.name].values is not source.values
+            has_zeros = any(level.full for level in source.format.elements.levels[-1:])
+            if (
+                has_zeros
+                and view.name in binding.tensors
+                and binding.tensors[view.name].values is not source.values
             ):
                 found.add(view.source)
         if compiled.program.written in views and not _is_full(self.result.tensor.format):
