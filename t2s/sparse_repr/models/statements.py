@@ -196,7 +196,8 @@ class StatementWriter:
     def choice(self, condition: Value, value: Value, otherwise: Value) -> Value:
         """A value where a condition is not zero, and another one elsewhere; repeated as needed."""
         if condition.number is not None:
-            raise NotExpressible("a condition that is one number")
+            taken = 0 if condition.number else 1
+            return _elementwise((value, otherwise), lambda *both: both[taken])
         return _elementwise((condition, value, otherwise), _choice)
 
     def of_row(

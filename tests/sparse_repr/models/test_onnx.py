@@ -442,6 +442,16 @@ def test_logarithms_of_sums_neither_overflow_nor_vanish() -> None:
     np.testing.assert_allclose(outputs["each"], np.logaddexp(0, x), rtol=1e-12)
 
 
+def test_choices_that_are_made_already() -> None:
+    nodes = [
+        node("Where", ["yes", "x", "w"], ["first"]),
+        node("Where", ["no", "x", "w"], ["second"]),
+        node("Where", ["no", "x", "two"], ["third"]),
+    ]
+    weights = {"yes": np.array([True]), "no": np.array(False), "w": normal(3, 1), "two": 2.0}
+    check(model(nodes, {"x": [3, 4]}, ["first", "second", "third"], weights), {"x": normal(3, 4)})
+
+
 def test_rows_of_one_value() -> None:
     nodes = [
         node("Softmax", ["x"], ["softmax"], axis=1),
