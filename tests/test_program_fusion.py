@@ -416,6 +416,16 @@ def test_a_result_that_the_type_of_its_graph_would_change_is_not_passed_on(text:
     assert not np.array_equal(exact, stored)
 
 
+def test_a_constant_is_not_passed_on_to_integers() -> None:
+    """Alone it is of float64, and so is what reads it."""
+    program = sparse.program("c = 5\nY(i) = c*X(i)").fuse("layer")
+    inputs = {"X": np.array([100], np.int8)}
+    with pytest.raises(UserError, match="c is of float64, and the graph that passes it on"):
+        program.simulate(inputs)
+    assert program.store("c").simulate(inputs)["Y"] == 500
+    assert program.simulate({"X": np.array([100.0])})["Y"] == 500
+
+
 def test_a_result_of_another_type_with_the_same_values_is_passed_on() -> None:
     masks = np.array([[1, 0, 1], [0, 1, 1]], np.bool_)
     lines = "M(i,j) = A(i,j)*B(i,j)\nN(i,j) = max(M(i,j), A(i,j))\nY(i,j) = N(i,j)*X(i,j)"

@@ -66,6 +66,8 @@ def _has_its_values(statement: ScheduledAssignment, own: np.dtype[Any], shared: 
     if any(kind.numpy == own and other == shared for kind, other in _ROUNDED.items()):
         return True
     assignment = statement.assignment
+    if not assignment.reads:  # a constant, whose readers have its type alone
+        return False
     return not any(_depends_on_type(term, assignment.semiring, own) for term in assignment.terms)
 
 
