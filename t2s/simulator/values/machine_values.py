@@ -21,7 +21,7 @@ from t2s.core.ops import Array
 from t2s.core.types import Type
 from t2s.graph.arrays import outputs_of
 from t2s.graph.cache import GraphCache
-from t2s.graph.graph import Channel, Graph
+from t2s.graph.graph import Channel, Graph, TensorRole
 from t2s.graph.nodes import Machine
 from t2s.graph.semantics import MachineState, ProtocolError, Token, space_points
 from t2s.llvm.compile import Effort, MachineCode, compile_text, is_compiled
@@ -330,7 +330,7 @@ def stream_values(
     traces = reader.traces(run.may_be_endless, run.counted)
     refused = any(trace.refuses for trace in traces.values())
     values = StreamValues(
-        outputs=outputs_of(graph, run.results()) if done else None,
+        outputs=run.outputs() if done else None,
         traces=traces,
         sent=state.words[prepared.tails],
         received=state.words[prepared.heads],
@@ -463,13 +463,14 @@ class _Running:
         worth = _SHARE * sum(firings[name] for name in gaining) > self.total
         return frozenset(bursting) if worth else frozenset()
 
-    def results(self) -> Mapping[str, Array]:
-        """The tensors; those that the next run stores into again are copied."""
+    def outputs(self) -> dict[str, Array]:
+        """The outputs under the user's names; those that the next run stores into are copied."""
         tensors = self.state.tensors()
-        if not self._is_small:
-            return tensors
-        open = {tensor.name for tensor in self._graph.tensors if tensor.open}
-        return {name: one.copy() if name in open else one for name, one in tensors.items()}
+        if self._is_small:
+            for tensor in self._graph.tensors:
+                if tensor.open and tensor.role is TensorRole.OUTPUT:
+                    tensors[tensor.name] = tensors[tensor.name].copy()
+        return outputs_of(self._graph, tensors)
 
     def leave(self) -> None:
         """Keep the memory for the next run, unless it is large."""
