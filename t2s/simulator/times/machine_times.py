@@ -206,6 +206,7 @@ def _values(
         ),
         record=record,
         consumer=windows,
+        ends=program.context is not None and program.context.ends,
     )
 
 

@@ -35,13 +35,11 @@ class BeyondLimit(Exception):
 class TimesInWindows:
     """The times of a program whose values are being computed, as far as they are.
 
-    They are ``wanted`` of a trace that is longer than ``most_kept`` bytes.  A run that ``ends`` may
-    be of any length then.
+    They are ``wanted`` of a trace that is longer than ``most_kept`` bytes.
     """
 
     def __init__(self, program: SimProgram, max_cycles: int | None) -> None:
         self._program = program
-        self.ends = program.context is not None and program.context.ends
         self._limit = FOREVER if max_cycles is None else max_cycles
         self._times: RunTimes | None = None
         self._known: list[Array | None] = []

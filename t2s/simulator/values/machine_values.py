@@ -171,12 +171,7 @@ _MOST_KEPT_BYTES = 1 << 27
 
 
 class Consumer(Protocol):
-    """Takes traces while they become longer, so that they need not be kept.
-
-    ``ends``: all machines do, however long they take.
-    """
-
-    ends: bool
+    """Takes traces while they become longer, so that they need not be kept."""
 
     @property
     def most_kept(self) -> int | None:
@@ -298,27 +293,29 @@ def stream_values(
     on_progress: Callable[[int], None] | None = None,
     record: Sequence[str] = (),
     consumer: Consumer | None = None,
+    ends: bool = False,
 ) -> StreamValues:
     """Run a graph with machines as far as its tokens allow, at most ``most_firings`` per machine.
 
     ``record`` are channels of addresses, of nesting 0, without a receiver.  A ``consumer`` may take
-    traces that become long, which are not kept then.
+    traces that become long, which are not kept then.  ``ends``: all machines are known to, so that
+    none is taken for one without an end.
 
     Raises ``UserError`` if an input is invalid or a machine never ends.
     """
-    run = _Running(graph, inputs, parameters, most_firings, record, at_first(graph))
+    run = _Running(graph, inputs, parameters, most_firings, record, at_first(graph), ends=ends)
     while waiting := run.state.unfinished():
         fired = run.advance()
         if run.is_trial and run.total >= _TRIAL and (among := run.worth_bursts()):
             run.leave()
-            run = _Running(graph, inputs, parameters, most_firings, record, among)
+            run = _Running(graph, inputs, parameters, most_firings, record, among, ends=ends)
             continue
         taken = run.addresses.take(all=not fired)
         if not fired or run.total > _FEW_FIRINGS:
             taken |= run.take_traces()
             taken |= consumer is not None and not run.is_trial and run.gave(consumer)
         stuck = not fired and not taken and run.state.unfinished() == waiting
-        if stuck and not run.state.grow():
+        if stuck and not run.state.grow() and not run.goes_on():
             break
         if on_progress is not None:
             on_progress(run.total)
@@ -366,6 +363,8 @@ class _Running:
         most_firings: int | None,
         record: Sequence[str],
         bursting: frozenset[str],
+        *,
+        ends: bool,
     ) -> None:
         self._graph = graph
         self.prepared = _PREPARED.get(
@@ -379,7 +378,8 @@ class _Running:
         self.counted: dict[tuple[str, int], Counts] = {}
         self._short_until = 0
         self._traces = [memory.traces for memory in self.state.machines.values()]
-        self.may_be_endless = most_firings is None
+        self.may_be_endless = most_firings is None and not ends
+        self._is_bounded = most_firings is None
         if most_firings is not None:
             self._limit(most_firings)
         sections = [self.layout.trace(name) for name in self.state.machines]
@@ -429,10 +429,15 @@ class _Running:
             counts = counts_of(given.parts, given.bits)
             self.counted[name, place] = self.counted.get((name, place), 0) + counts
             self.state.machines[name].traces.drop(place)
-        if self.may_be_endless and consumer.ends:
-            self.may_be_endless = False
-            self._limit(FOREVER)
         return True
+
+    def goes_on(self) -> bool:
+        """Whether machines that made ``MOST_FIRINGS`` may make more, as they are known to end."""
+        goes_on = self._is_bounded and not self.may_be_endless
+        if goes_on:
+            self._is_bounded = False
+            self._limit(FOREVER)
+        return goes_on
 
     def _limit(self, firings: int) -> None:
         for traces in self._traces:

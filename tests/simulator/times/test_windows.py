@@ -137,6 +137,25 @@ def test_blocks_of_statements_end_however_often_they_fire(
         simulate(one_too_few(300_000), {}, max_cycles=1 << 40)
 
 
+@pytest.mark.parametrize("name", ["dense", "gather"])
+@pytest.mark.parametrize("trial", [0, 1 << 62], ids=["in bursts", "one by one"])
+def test_blocks_of_statements_end_where_their_trace_is_kept(
+    name: str, trial: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (expected,) = stages(name)
+    monkeypatch.setattr(machine_values, "_TRIAL", trial)
+    monkeypatch.setattr(machine_values, "_PREPARED", GraphCache())
+    for module in machine_traces, machine_values:
+        monkeypatch.setattr(module, "MOST_FIRINGS", 1 << 12)
+    for _ in range(2):
+        (found,) = stages(name)
+        assert found.machine_trace is not None
+        assert found.machine_trace.is_kept
+        assert found.cycles == expected.cycles > 1 << 12
+        for tensor, values in expected.outputs.items():
+            assert found.outputs[tensor].tobytes() == values.tobytes()
+
+
 def test_the_words_of_a_run_that_is_not_kept_are_counted(short: None) -> None:
     design, inputs = RUNS["gather"]
     result = design.simulate(inputs)
